@@ -1,8 +1,13 @@
 // Pointwise work in the midst of transforms, as a time step does it: two fields backward, one of them shifted into a
 // third on the way, four products, combined into three after z and into two after y.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
 
 #include "choices.hpp"
 #include "fft_checks.hpp"
@@ -255,4 +260,106 @@ TEST(RoundTrip, NumbersOfVariablesThatDoNotFitAreSaid) {
   trip.to = {to.data(), to.data()};
   EXPECT_EQ(plan.work_fields(trip), 2);
   EXPECT_THROW(plan.run(trip, stream), std::invalid_argument);  // without work fields
+}
+
+namespace {
+
+// With so many threads, as long as it lives.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
+  ~Threads() { omp_set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+constexpr Sizes enough_for_threads{40, 36, 30};
+
+}  // namespace
+
+TEST(RoundTripOnThreads, GivesTheSameBitsAsOneThread) {
+  const mpi::Comm comm;
+  const auto check = [&](const Options& options, RoundTrip<double> trip) {
+    trip.concurrent = true;
+    const Spectral expected = run(options, comm, trip);
+    const Threads some(3);
+    EXPECT_EQ(run(options, comm, trip), expected);
+  };
+  std::vector<std::int64_t> kept(30);
+  for (std::size_t z = 0; z < kept.size(); ++z) kept[z] = z < 10 || z > 20 ? 17 : 0;
+  const auto only_kept = [&](const Block<Complex>& b, device::Stream&) {
+    for (int v = 0; v < 2; ++v)
+      for_each(b, [&](auto x, auto y, auto z) {
+        if (b.box.first[0] + x >= kept[static_cast<std::size_t>(b.box.first[2] + z)]) b.row(v, y, z)[x] = 0;
+      });
+  };
+  RoundTrip<double> of_some;
+  of_some.backward = of_some.forward = 2;
+  of_some.kept = kept;
+  of_some.before_y = of_some.after_y = only_kept;
+  for (const Grid& grid : grids_of(comm.size())) {
+    for (const int batch : comm.size() <= 2 ? std::vector{1, 4} : std::vector{1}) {
+      const Options options{.sizes = enough_for_threads, .grid = grid, .batch = batch};
+      SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch));
+      check(options, nonlinear_terms());
+      check(options, of_some);
+    }
+  }
+}
+
+TEST(RoundTripOnThreads, FunctionsThatAreNotConcurrentAreCalledByOneThread) {
+  const Threads some(3);
+  for (const bool concurrent : {false, true}) {
+    std::atomic<int> together = 0, most = 0;
+    const auto count = [&](const auto&, device::Stream&) {
+      if (const int now = ++together; now > most) most = now;
+      if (omp_in_parallel() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      --together;
+    };
+    RoundTrip<double> trip;
+    trip.backward = trip.forward = 2;
+    trip.before_y = trip.after_y = trip.after_z = count;
+    trip.physical = count;
+    trip.concurrent = concurrent;
+    run({.sizes = enough_for_threads, .grid = {1, 1}, .batch = 2}, mpi::Comm::self(), trip);
+    EXPECT_EQ(most > 1, concurrent);
+  }
+}
+
+TEST(RoundTripOnThreads, AnErrorOnOneThreadComesToTheCaller) {
+  const Threads some(3);
+  RoundTrip<double> trip;
+  trip.backward = trip.forward = 2;
+  trip.concurrent = true;
+  trip.physical = [](const Block<double>& block, device::Stream&) {
+    if (block.box.first[1] == 20) throw std::runtime_error("row 20");
+  };
+  EXPECT_THROW(run({.sizes = enough_for_threads, .grid = {1, 1}, .batch = 2}, mpi::Comm::self(), trip),
+               std::runtime_error);
+}
+
+TEST(RoundTripOnThreads, WholeFieldsAreTransformedAsByOneThread) {
+  const mpi::Comm comm;
+  const Way planes{Method::planes, 0};
+  for (const Ways& ways : {Ways{}, Ways{planes, planes, planes}}) {
+    const Options options{.sizes = enough_for_threads, .grid = {1, comm.size()}, .ways = ways};
+    Spectral modes[2];
+    std::vector<double> back[2];
+    for (const int threads : {1, 3}) {
+      const Threads some(threads);
+      Plan<double> plan(options, device::open("host"), comm);
+      device::Stream stream(plan.device());
+      const auto u = field<double>(0, plan.decomposition().physical());
+      Spectral& found = modes[threads / 3];
+      found.assign(1, std::vector<Complex>(static_cast<std::size_t>(plan.decomposition().spectral().size())));
+      back[threads / 3].resize(u.size());
+      plan.forward({u.data()}, {found[0].data()}, stream);
+      plan.backward({found[0].data()}, {back[threads / 3].data()}, stream);
+      for (std::size_t i = 0; i < u.size(); ++i) ASSERT_NEAR(back[threads / 3][i], u[i], 1e-13);
+    }
+    expect_near(modes[1], modes[0], 1e-15);
+  }
 }

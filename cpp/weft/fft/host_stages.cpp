@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "weft/fft/rows.hpp"
+#include "weft/fft/shares.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::fft {
@@ -32,6 +33,8 @@ constexpr std::int64_t ahead_from_bytes = 8 << 20, ahead_bytes = 1 << 10, ahead_
 constexpr std::int64_t columns_bytes = 32 << 10;
 // Up to this size a rank's part, one of several, is transformed where it lies: it is copied once more on its way.
 constexpr std::int64_t slab_bytes = 4 << 20;
+// A thread for every so many values: with fewer it would take longer to start the threads than to do their work.
+constexpr std::int64_t values_per_thread = 4096;
 
 template <class V>
 Stores stores_of(const Box& box, std::size_t variables) {
@@ -68,8 +71,12 @@ void scale_in_place(std::complex<T>* values, std::int64_t count, T scale) {
 }
 
 template <class V>
+bool missing(const Pointwise<V>* function) {
+  return function == nullptr || !*function;
+}
+template <class V>
 void call(const Pointwise<V>* function, const Block<V>& block, device::Stream& stream) {
-  if (function != nullptr && *function) (*function)(block, stream);
+  if (!missing(function)) (*function)(block, stream);
 }
 
 // Where the pieces lie one after another as whole(data, box) would: data, else null.
@@ -91,26 +98,38 @@ V* one_piece(const Pieces<V>& pieces, const Box& box) {
 
 template <class T>
 HostStages<T>::HostStages(const Decomposition& decomposition, int library)
-    : decomposition_(decomposition), host_(device::open("host")), library_(library) {}
+    : decomposition_(decomposition),
+      host_(device::open("host")),
+      library_(library),
+      workers_(static_cast<std::size_t>(omp_get_max_threads())) {}
 
 template <class T>
-const HostLines<T>& HostStages<T>::plan(const LinesShape& shape, int library) {
-  HostLines<T>& lines = plans_[{shape, library}];
+const HostLines<T>& HostStages<T>::plan(Worker& worker, const LinesShape& shape, int library) {
+  HostLines<T>& lines = worker.plans[{shape, library}];
   if (!lines) lines = HostLines<T>(shape, library);
   return lines;
 }
 
 template <class T>
 template <class V>
-V* HostStages<T>::at_least(device::Array<V>& memory, std::int64_t values) {
+V* HostStages<T>::at_least(device::Array<V>& memory, std::int64_t values) const {
   if (static_cast<std::int64_t>(memory.size()) < values)
     memory = device::Array<V>(host_, static_cast<std::size_t>(values));
   return memory.data();
 }
 
 template <class T>
+int HostStages<T>::threads(std::int64_t values) const {
+  return static_cast<int>(
+      std::clamp<std::int64_t>(values / values_per_thread, 1, static_cast<std::int64_t>(workers_.size())));
+}
+
+template <class T>
 std::int64_t HostStages<T>::memory_bytes() const {
-  return static_cast<std::int64_t>(modes_.bytes() + points_.bytes());
+  std::int64_t bytes = 0;
+  for (const Worker& worker : workers_)
+    bytes += static_cast<std::int64_t>(worker.modes.bytes() + worker.points.bytes());
+  return bytes;
 }
 
 template <class T>
@@ -121,6 +140,19 @@ void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
     planes_forward(pass);
     return;
   }
+  const bool concurrent = pass.concurrent || (missing(pass.before) && missing(pass.after));
+  const std::size_t across = 3 - pass.direction;
+  const auto cost = [&](std::int64_t a) {
+    return across == 1 ? 1 : kept_of(pass.kept, pass.box.first[2] + a, pass.box.first[0], pass.box.count[0]);
+  };
+  in_shares(
+      shares(pass.box.count[across], concurrent ? threads(pass.box.size()) : 1, 1, cost),
+      [&](int thread, std::int64_t begin, std::int64_t end) { panels(pass, workers_[thread], begin, end, stream); });
+}
+
+template <class T>
+void HostStages<T>::panels(const LinesPass<T>& pass, Worker& worker, std::int64_t begin, std::int64_t end,
+                           device::Stream& stream) {
   const std::size_t along = pass.direction, across = 3 - along;
   const std::int64_t n = pass.box.count[along], width = pass.box.count[0];
   const int variables =
@@ -137,27 +169,27 @@ void HostStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   block.first_variable = pass.first_variable;
   const std::int64_t pitch = padded<Complex>(widest);
   block.variable_stride = n * pitch;
-  block.data = at_least(modes_, variables * block.variable_stride);
+  block.data = at_least(worker.modes, variables * block.variable_stride);
   (along == 1 ? block.y_stride : block.z_stride) = pitch;
   const Kept kept_from = along == 2 && pass.kind == Kind::backward ? pass.kept : Kept{};
   const Kept kept_to = along == 2 && pass.kind == Kind::forward ? pass.kept : Kept{};
-  for (std::int64_t a = 0; a < pass.box.count[across]; ++a) {
+  for (std::int64_t a = begin; a < end; ++a) {
     // Of a plane of one kz only what is kept, in whole cache lines, so that there are few shapes to plan for.
-    const std::int64_t end =
+    const std::int64_t last =
         along == 2 ? width
                    : std::min(width, (kept_of(pass.kept, pass.box.first[2] + a, pass.box.first[0], width) + unit - 1) /
                                          unit * unit);
-    for (std::int64_t x = 0; x < end; x += widest) {
+    for (std::int64_t x = 0; x < last; x += widest) {
       block.box = pass.box;
       block.box.first[across] += a;
       block.box.count[across] = 1;
       block.box.first[0] += x;
-      block.box.count[0] = std::min(widest, end - x);
+      block.box.count[0] = std::min(widest, last - x);
       for (std::size_t v = 0; v < pass.from.size(); ++v)
         load(block, static_cast<int>(v), pass.from[v], pass.scale_from, kept_from);
       call(pass.before, block, stream);
       const HostLines<T>& transform =
-          plan(LinesShape::columns(pass.kind, static_cast<int>(n), block.box.count[0], pitch, pitch, true));
+          plan(worker, LinesShape::columns(pass.kind, static_cast<int>(n), block.box.count[0], pitch, pitch, true));
       for (int v = 0; v < pass.transforms; ++v) transform(block.row(v, 0, 0), block.row(v, 0, 0));
       call(pass.after, block, stream);
       for (std::size_t v = 0; v < pass.to.size(); ++v)
@@ -171,20 +203,23 @@ template <class T>
 void HostStages<T>::planes_forward(const LinesPass<T>& pass) {
   const Box& box = pass.box;
   const std::int64_t width = box.count[0], plane = width * box.count[1];
-  const HostLines<T>& columns =
-      plan(LinesShape::columns(Kind::forward, static_cast<int>(box.count[1]), width, width, width, true));
-  for (std::size_t v = 0; v < pass.to.size(); ++v) {
-    const Piece<Complex> to = pass.to[v].front();  // a whole field
-    for (std::int64_t z = 0; z < box.count[2]; ++z) {
-      Box here = box;
-      here.first[2] += z;
-      here.count[2] = 1;
-      Complex* const at = to.data + z * plane;
-      for (const Piece<Complex>& piece : pass.from[v])
-        copy_common<Stores::cached>(whole(at, here), piece, pass.scale_from * pass.scale_to);
-      columns(at, at);
+  const LinesShape columns =
+      LinesShape::columns(Kind::forward, static_cast<int>(box.count[1]), width, width, width, true);
+  in_shares(shares(box.count[2], threads(box.size())), [&](int thread, std::int64_t begin, std::int64_t end) {
+    const HostLines<T>& transform = plan(workers_[thread], columns);
+    for (std::size_t v = 0; v < pass.to.size(); ++v) {
+      const Piece<Complex> to = pass.to[v].front();  // a whole field
+      for (std::int64_t z = begin; z < end; ++z) {
+        Box here = box;
+        here.first[2] += z;
+        here.count[2] = 1;
+        Complex* const at = to.data + z * plane;
+        for (const Piece<Complex>& piece : pass.from[v])
+          copy_common<Stores::cached>(whole(at, here), piece, pass.scale_from * pass.scale_to);
+        transform(at, at);
+      }
     }
-  }
+  });
 }
 
 template <class T>
@@ -221,22 +256,28 @@ HostField<T> HostStages<T>::plan_3d(Kind kind, int library) const {
 }
 
 template <class T>
-const HostLines<T>& HostStages<T>::plane_columns(Kind kind, int library) {
+const HostLines<T>& HostStages<T>::plane_columns(Worker& worker, Kind kind, int library) {
   const Sizes& n = decomposition_.sizes();
   const std::int64_t row = n.x / 2 + 1;
-  return plan(LinesShape::columns(kind, static_cast<int>(n.y), row, row, row, true), library);
+  return plan(worker, LinesShape::columns(kind, static_cast<int>(n.y), row, row, row, true), library);
 }
 
 template <class T>
 void HostStages<T>::field_columns(Kind kind, Complex* modes, std::int64_t width, std::int64_t plane, int library) {
+  const trace::Span span("fft z", trace::Category::cpu);
   constexpr auto unit = line_bytes / static_cast<std::int64_t>(sizeof(Complex)),
                  most = columns_bytes / static_cast<std::int64_t>(sizeof(Complex));
-  const std::int64_t calls = (width + most - 1) / most;
+  const std::int64_t nz = decomposition_.sizes().z;
+  const int count = threads(width * nz);
+  const std::int64_t calls = std::max<std::int64_t>(count, (width + most - 1) / most);
   const std::int64_t widest = ((width + calls - 1) / calls + unit - 1) / unit * unit;
-  for (std::int64_t x = 0; x < width; x += widest) {
-    const auto n = static_cast<int>(decomposition_.sizes().z);
-    plan(LinesShape::columns(kind, n, std::min(widest, width - x), plane, plane, true), library)(modes + x, modes + x);
-  }
+  in_shares(shares(width, count, widest), [&](int thread, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t x = begin; x < end; x += widest) {
+      const std::int64_t some = std::min(widest, end - x);
+      plan(workers_[thread], LinesShape::columns(kind, static_cast<int>(nz), some, plane, plane, true), library)(
+          modes + x, modes + x);
+    }
+  });
 }
 
 template <class T>
@@ -257,20 +298,19 @@ std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz) const
 template <class T>
 void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* modes, T scale) {
   const Sizes& n = decomposition_.sizes();
+  const std::int64_t plane = n.y * (n.x / 2 + 1);
   if (way.method == Method::plan_3d) {
     const trace::Span span("fft x y z", trace::Category::cpu);
     plan_3d(Kind::r2c, way.library)(points, modes);
-    scale_in_place(modes, n.y * n.z * (n.x / 2 + 1), scale);
+    scale_in_place(modes, n.z * plane, scale);
     return;
   }
   {
     const trace::Span span("fft x y", trace::Category::cpu);
-    const HostLines<T>& columns = plane_columns(Kind::forward, way.library);
-    rows_forward(points, modes, n.y * (n.x / 2 + 1), n.y, n.z, scale, way.along_x,
-                 [&](Complex* plane) { columns(plane, plane); });
+    rows_forward(points, modes, plane, n.y, n.z, scale, way.along_x, [&](Worker& worker, Complex* columns) {
+      plane_columns(worker, Kind::forward, way.library)(columns, columns);
+    });
   }
-  const trace::Span span("fft z", trace::Category::cpu);
-  const std::int64_t plane = n.y * (n.x / 2 + 1);
   field_columns(Kind::forward, modes, plane, plane, way.library);
 }
 
@@ -284,54 +324,59 @@ void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T 
     plan_3d(Kind::c2r, way.library)(modes, points);
     return;
   }
-  {
-    const trace::Span span("fft z", trace::Category::cpu);
-    field_columns(Kind::backward, modes, plane, plane, way.library);
-  }
+  field_columns(Kind::backward, modes, plane, plane, way.library);
   const trace::Span span("fft x y", trace::Category::cpu);
-  const HostLines<T>& columns = plane_columns(Kind::backward, way.library);
-  rows_backward(modes, points, plane, n.y, n.z, scale, way.along_x, [&](Complex* plane) { columns(plane, plane); });
+  rows_backward(modes, points, plane, n.y, n.z, scale, way.along_x, [&](Worker& worker, Complex* columns) {
+    plane_columns(worker, Kind::backward, way.library)(columns, columns);
+  });
 }
 
 template <class T>
 template <class Then>
 void HostStages<T>::rows_forward(const T* points, Complex* modes, std::int64_t plane, std::int64_t ny, std::int64_t nz,
                                  T scale, int library, const Then& then) {
-  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, all = ny * nz, some = rows_at_once(ny, nz);
+  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, some = rows_at_once(ny, nz);
   const auto row_at = [&](std::int64_t row) { return modes + row / ny * plane + row % ny * half; };
-  const HostLines<T>& rows = plan(LinesShape::contiguous(Kind::r2c, static_cast<int>(nx), some), library);
-  for (std::int64_t row = 0; row < all; row += some) {
-    if (const std::int64_t next = row + ahead_steps * some; some < ny && next < all) {
-      fetch_lines<Fetch::read>(points + next * nx, some * nx);
-      fetch_lines<Fetch::write>(row_at(next), some * half);
+  const LinesShape lines = LinesShape::contiguous(Kind::r2c, static_cast<int>(nx), some);
+  in_shares(shares(nz, threads(nx * ny * nz)), [&](int thread, std::int64_t begin, std::int64_t end) {
+    const HostLines<T>& rows = plan(workers_[thread], lines, library);
+    const std::int64_t all = ny * end;
+    for (std::int64_t row = ny * begin; row < all; row += some) {
+      if (const std::int64_t next = row + ahead_steps * some; some < ny && next < all) {
+        fetch_lines<Fetch::read>(points + next * nx, some * nx);
+        fetch_lines<Fetch::write>(row_at(next), some * half);
+      }
+      Complex* const at = row_at(row);
+      rows(points + row * nx, at);
+      scale_in_place(at, some * half, scale);
+      if (const std::int64_t done = row + some; done % ny == 0) then(workers_[thread], row_at(done - ny));
     }
-    Complex* const at = row_at(row);
-    rows(points + row * nx, at);
-    scale_in_place(at, some * half, scale);
-    if (const std::int64_t done = row + some; done % ny == 0) then(row_at(done - ny));
-  }
+  });
 }
 
 template <class T>
 template <class First>
 void HostStages<T>::rows_backward(Complex* modes, T* points, std::int64_t plane, std::int64_t ny, std::int64_t nz,
                                   T scale, int library, const First& first) {
-  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, all = ny * nz, some = rows_at_once(ny, nz);
+  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, some = rows_at_once(ny, nz);
   const auto row_at = [&](std::int64_t row) { return modes + row / ny * plane + row % ny * half; };
-  LinesShape shape = LinesShape::contiguous(Kind::c2r, static_cast<int>(nx), some);
-  shape.overwrites = true;
-  const HostLines<T>& rows = plan(shape, library);
-  for (std::int64_t row = 0; row < all; row += some) {
-    Complex* const at = row_at(row);
-    if (row % ny == 0) first(at);
-    if (some < ny) {
-      if (const std::int64_t next = row + ahead_steps * some; next < all)
-        fetch_lines<Fetch::write>(points + next * nx, some * nx);
-      if (row + ny < all) fetch_lines<Fetch::later>(at + plane, some * half);
+  LinesShape lines = LinesShape::contiguous(Kind::c2r, static_cast<int>(nx), some);
+  lines.overwrites = true;
+  in_shares(shares(nz, threads(nx * ny * nz)), [&](int thread, std::int64_t begin, std::int64_t end) {
+    const HostLines<T>& rows = plan(workers_[thread], lines, library);
+    const std::int64_t all = ny * end;
+    for (std::int64_t row = ny * begin; row < all; row += some) {
+      Complex* const at = row_at(row);
+      if (row % ny == 0) first(workers_[thread], at);
+      if (some < ny) {
+        if (const std::int64_t next = row + ahead_steps * some; next < all)
+          fetch_lines<Fetch::write>(points + next * nx, some * nx);
+        if (row + ny < all) fetch_lines<Fetch::later>(at + plane, some * half);
+      }
+      scale_in_place(at, some * half, scale);
+      rows(at, points + row * nx);
     }
-    scale_in_place(at, some * half, scale);
-    rows(at, points + row * nx);
-  }
+  });
 }
 
 template <class T>
@@ -342,9 +387,8 @@ void HostStages<T>::node_forward(const Way& way, NodeField<T>& field, const T* p
     {
       const trace::Span span("fft x", trace::Category::cpu);
       rows_forward(points, rows.data, rows.z_stride, rows.box.count[1], rows.box.count[2], T(1), way.along_x,
-                   [](Complex*) {});
+                   [](Worker&, Complex*) {});
     }
-    const trace::Span span("fft z", trace::Category::cpu);
     field_columns(Kind::forward, rows.data, rows.box.count[0] * rows.box.count[1], rows.z_stride, way.library);
   }
   field.pass(stream);
@@ -352,12 +396,15 @@ void HostStages<T>::node_forward(const Way& way, NodeField<T>& field, const T* p
   // A plane comes to this core's cache by a copy, whose lines the processor fetches ahead, and is transformed there.
   const trace::Span span("fft y", trace::Category::cpu);
   const std::int64_t plane = planes.box.count[0] * planes.box.count[1];
-  for (std::int64_t z = 0; z < planes.box.count[2]; ++z) {
-    Complex* const at = modes + z * plane;
-    const Complex* const from = planes.data + z * planes.z_stride;
-    copy_row<Stores::cached>(at, from, plane, scale, from + planes.z_stride);
-    plane_columns(Kind::forward, way.library)(at, at);
-  }
+  in_shares(shares(planes.box.count[2], threads(planes.box.size())),
+            [&](int thread, std::int64_t begin, std::int64_t end) {
+              for (std::int64_t z = begin; z < end; ++z) {
+                Complex* const at = modes + z * plane;
+                const Complex* const from = planes.data + z * planes.z_stride;
+                copy_row<Stores::cached>(at, from, plane, scale, from + planes.z_stride);
+                plane_columns(workers_[thread], Kind::forward, way.library)(at, at);
+              }
+            });
   field.end(stream);
 }
 
@@ -369,22 +416,22 @@ void HostStages<T>::node_backward(const Way& way, NodeField<T>& field, const Com
     const trace::Span span("fft y", trace::Category::cpu);
     const Piece<Complex> planes = field.planes();
     const std::int64_t plane = planes.box.count[0] * planes.box.count[1];
-    for (std::int64_t z = 0; z < planes.box.count[2]; ++z) {
-      Complex* const at = planes.data + z * planes.z_stride;
-      const Complex* const from = modes + z * plane;
-      copy_row<Stores::cached>(at, from, plane, scale, from + plane);
-      plane_columns(Kind::backward, way.library)(at, at);
-    }
+    in_shares(shares(planes.box.count[2], threads(planes.box.size())),
+              [&](int thread, std::int64_t begin, std::int64_t end) {
+                for (std::int64_t z = begin; z < end; ++z) {
+                  Complex* const at = planes.data + z * planes.z_stride;
+                  const Complex* const from = modes + z * plane;
+                  copy_row<Stores::cached>(at, from, plane, scale, from + plane);
+                  plane_columns(workers_[thread], Kind::backward, way.library)(at, at);
+                }
+              });
   }
   field.pass(stream);
   if (const Piece<Complex> rows = field.rows(); !rows.box.empty()) {
-    {
-      const trace::Span span("fft z", trace::Category::cpu);
-      field_columns(Kind::backward, rows.data, rows.box.count[0] * rows.box.count[1], rows.z_stride, way.library);
-    }
+    field_columns(Kind::backward, rows.data, rows.box.count[0] * rows.box.count[1], rows.z_stride, way.library);
     const trace::Span span("fft x", trace::Category::cpu);
     rows_backward(rows.data, points, rows.z_stride, rows.box.count[1], rows.box.count[2], T(1), way.along_x,
-                  [](Complex*) {});
+                  [](Worker&, Complex*) {});
   }
   field.end(stream);
 }
@@ -401,38 +448,34 @@ void HostStages<T>::slabs(const PhysicalPass<T>& pass) {
   const std::int64_t ny = pass.box.count[1], nz = pass.box.count[2], plane = ny * decomposition_.modes_x();
   Box box = pass.box;
   box.count[0] = decomposition_.modes_x();
-  const auto columns = [&](Kind kind, Complex* modes) {
-    const trace::Span span("fft z", trace::Category::cpu);
-    field_columns(kind, modes, plane, plane, library_);
-  };
   for (std::size_t v = 0; v < pass.from.size(); ++v) {
-    Complex* const modes = at_least(modes_, plane * nz);
+    Complex* const modes = at_least(workers_[0].modes, plane * nz);
     {
       const trace::Span span("unpack", trace::Category::cpu);
-      for (const Piece<Complex>& piece : pass.from[v]) copy_common<Stores::cached>(whole(modes, box), piece, T(1));
+      copy_in_shares<Stores::cached>({whole(modes, box)}, pass.from[v]);
     }
-    columns(Kind::backward, modes);
+    field_columns(Kind::backward, modes, plane, plane, library_);
     const trace::Span span("fft x", trace::Category::cpu);
-    rows_backward(modes, pass.physical_to[v], plane, ny, nz, pass.scale_from, library_, [](Complex*) {});
+    rows_backward(modes, pass.physical_to[v], plane, ny, nz, pass.scale_from, library_, [](Worker&, Complex*) {});
   }
   for (std::size_t v = 0; v < pass.to.size(); ++v) {
-    // Aligned like `modes_`, so that the rounding does not depend on where an exchange has its bricks.
+    // Aligned like memory of this rank, so that the rounding does not depend on where an exchange has its bricks.
     Complex* const lying = one_piece(pass.to[v], box);
     Complex* const there = simd_aligned(lying) ? lying : nullptr;
-    Complex* const modes = there != nullptr ? there : at_least(modes_, plane * nz);
+    Complex* const modes = there != nullptr ? there : at_least(workers_[0].modes, plane * nz);
     {
       const trace::Span span("fft x", trace::Category::cpu);
-      rows_forward(pass.physical_from[v], modes, plane, ny, nz, pass.scale_to, library_, [](Complex*) {});
+      rows_forward(pass.physical_from[v], modes, plane, ny, nz, pass.scale_to, library_, [](Worker&, Complex*) {});
     }
-    columns(Kind::forward, modes);
+    field_columns(Kind::forward, modes, plane, plane, library_);
     if (there != nullptr) continue;
     const trace::Span span("pack", trace::Category::cpu);
-    for (const Piece<Complex>& piece : pass.to[v]) copy_common<Stores::cached>(piece, whole(modes, box), T(1));
+    copy_in_shares<Stores::cached>(pass.to[v], {whole(modes, box)});
   }
 }
 
 template <class T>
-void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points,
+void HostStages<T>::rows(const PhysicalPass<T>& pass, Worker& worker, const Block<Complex>& modes, const Box& points,
                          device::Stream& stream) {
   const auto nx = static_cast<int>(decomposition_.sizes().x);
   const std::size_t over = points.count[1] == 1 ? 2 : 1;  // the direction of the rows
@@ -446,7 +489,7 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& mode
       rows_bytes / (block.variables * length * static_cast<std::int64_t>(sizeof(T))), 1, count);
   block.y_stride = block.z_stride = length;
   block.variable_stride = together * length;
-  block.data = at_least(points_, block.variables * block.variable_stride);
+  block.data = at_least(worker.points, block.variables * block.variable_stride);
   const Box all = decomposition_.physical();
   const Stores stores = stores_of<T>(all, pass.physical_to.size());
   for (std::int64_t first = 0; first < count; first += together) {
@@ -460,7 +503,7 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& mode
         Complex* const row = modes_at(v) + r * pitch;
         std::fill(row + decomposition_.modes_x(), row + nx / 2 + 1, Complex(0));
       }
-      plan({Kind::c2r, nx, some, 1, pitch, 1, length})(modes_at(v), block.row(v, 0, 0));
+      plan(worker, {Kind::c2r, nx, some, 1, pitch, 1, length})(modes_at(v), block.row(v, 0, 0));
     }
     int v = backward;
     for (const T* field : pass.physical_from) load(block, v++, {whole(const_cast<T*>(field), all)}, T(1));
@@ -468,12 +511,13 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, const Block<Complex>& mode
     v = 0;
     for (T* field : pass.physical_to) store(block, v++, {whole(field, all)}, T(1), stores);
     for (v = 0; v < pass.forward; ++v)
-      plan({Kind::r2c, nx, some, 1, length, 1, pitch})(block.row(v, 0, 0), modes_at(v));
+      plan(worker, {Kind::r2c, nx, some, 1, length, 1, pitch})(block.row(v, 0, 0), modes_at(v));
   }
 }
 
 template <class T>
-void HostStages<T>::rows_of_fields(const PhysicalPass<T>& pass, const Block<Complex>& modes, const Box& points) {
+void HostStages<T>::rows_of_fields(const PhysicalPass<T>& pass, Worker& worker, const Block<Complex>& modes,
+                                   const Box& points) {
   const auto nx = static_cast<int>(decomposition_.sizes().x);
   const bool along_z = points.count[1] == 1;
   const std::int64_t count = points.count[along_z ? 2 : 1], pitch = along_z ? modes.z_stride : modes.y_stride;
@@ -489,7 +533,7 @@ void HostStages<T>::rows_of_fields(const PhysicalPass<T>& pass, const Block<Comp
       some = std::min(most, count - row);
       const std::int64_t next = row + ahead_steps * most;
       for (std::int64_t r = next; r < std::min(next + most, count); ++r) fetch_lines<Fetch::read>(from + r * step, nx);
-      plan({Kind::r2c, nx, some, 1, step, 1, pitch})(from + row * step, to + row * pitch);
+      plan(worker, {Kind::r2c, nx, some, 1, step, 1, pitch})(from + row * step, to + row * pitch);
     }
   }
 }
@@ -502,6 +546,15 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
     return;
   }
   const trace::Span span(pass.with_z ? "fft z x z" : "fft x", trace::Category::cpu);
+  const bool concurrent = pass.concurrent || (missing(pass.physical) && missing(pass.after_z));
+  in_shares(
+      shares(pass.box.count[pass.with_z ? 1 : 2], concurrent ? threads(pass.box.size()) : 1),
+      [&](int thread, std::int64_t begin, std::int64_t end) { panels(pass, workers_[thread], begin, end, stream); });
+}
+
+template <class T>
+void HostStages<T>::panels(const PhysicalPass<T>& pass, Worker& worker, std::int64_t begin, std::int64_t end,
+                           device::Stream& stream) {
   const std::int64_t nx = decomposition_.sizes().x, nz = pass.box.count[2];
   const auto from = static_cast<int>(pass.from.size()), to = static_cast<int>(pass.to.size());
   const Stores stores = stores_of<Complex>(pass.box, pass.to.size());
@@ -517,8 +570,8 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
   const Kept kept = pass.with_z ? pass.kept : Kept{};
   (along == 1 ? modes.y_stride : modes.z_stride) = pitch;
   modes.variable_stride = together * pitch;
-  modes.data = at_least(modes_, modes.variables * modes.variable_stride);
-  for (std::int64_t a = 0; a < pass.box.count[across]; ++a) {
+  modes.data = at_least(worker.modes, modes.variables * modes.variable_stride);
+  for (std::int64_t a = begin; a < end; ++a) {
     for (std::int64_t first = 0; first < length; first += together) {
       Box points = pass.box;
       points.first[across] += a;
@@ -529,15 +582,15 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
       modes.box.count[0] = decomposition_.modes_x();
       for (int v = 0; v < from; ++v) {
         load(modes, v, pass.from[static_cast<std::size_t>(v)], pass.scale_from, kept);
-        if (pass.with_z) columns(Kind::backward, modes, v);
+        if (pass.with_z) columns(worker, Kind::backward, modes, v);
       }
-      if (pass.from.empty() && !(pass.physical != nullptr && *pass.physical) && pass.physical_to.empty()) {
-        rows_of_fields(pass, modes, points);
+      if (pass.from.empty() && missing(pass.physical) && pass.physical_to.empty()) {
+        rows_of_fields(pass, worker, modes, points);
       } else {
-        rows(pass, modes, points, stream);
+        rows(pass, worker, modes, points, stream);
       }
       if (pass.with_z) {
-        for (int v = 0; v < pass.forward; ++v) columns(Kind::forward, modes, v);
+        for (int v = 0; v < pass.forward; ++v) columns(worker, Kind::forward, modes, v);
         call(pass.after_z, modes, stream);
       }
       for (int v = 0; v < to; ++v) store(modes, v, pass.to[static_cast<std::size_t>(v)], pass.scale_to, stores, kept);
@@ -547,17 +600,32 @@ void HostStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream
 }
 
 template <class T>
-void HostStages<T>::columns(Kind kind, Block<Complex> modes, int variable) {
+void HostStages<T>::columns(Worker& worker, Kind kind, Block<Complex> modes, int variable) {
   const LinesShape shape = LinesShape::columns(kind, static_cast<int>(modes.box.count[2]), modes.box.count[0],
                                                modes.z_stride, modes.z_stride, true);
-  plan(shape)(modes.row(variable, 0, 0), modes.row(variable, 0, 0));
+  plan(worker, shape)(modes.row(variable, 0, 0), modes.row(variable, 0, 0));
+}
+
+template <class T>
+template <Stores stores>
+void HostStages<T>::copy_in_shares(const Pieces<Complex>& to, const Pieces<Complex>& from) const {
+  for (const Piece<Complex>& target : to) {
+    in_shares(shares(target.box.count[2], threads(target.box.size())), [&](int, std::int64_t begin, std::int64_t end) {
+      Piece<Complex> share = target;
+      share.box.first[2] += begin;
+      share.box.count[2] = end - begin;
+      share.data += begin * target.z_stride;
+      for (const Piece<Complex>& piece : from) copy_common<stores>(share, piece, T(1));
+      stores_done(stores);
+    });
+  }
 }
 
 template <class T>
 void HostStages<T>::copy(const char* what, const std::vector<Pieces<Complex>>& from,
                          const std::vector<Pieces<Complex>>& to, device::Stream&) {
   const trace::Span span(what, trace::Category::cpu);
-  for (std::size_t v = 0; v < from.size(); ++v) copy_pieces(from[v], to[v]);
+  for (std::size_t v = 0; v < from.size(); ++v) copy_in_shares<Stores::streaming>(to[v], from[v]);
 }
 
 template class HostStages<float>;

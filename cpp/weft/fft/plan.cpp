@@ -257,6 +257,7 @@ class Run {
                       .scale_from = scale_from,
                       .scale_to = scale_to,
                       .kept = trip_.kept,
+                      .concurrent = trip_.concurrent,
                       .plain = plain_};
     if (does()) p_.stages.lines(pass, stream_);
   }
@@ -294,6 +295,7 @@ class Run {
                                .to = std::move(to),
                                .with_z = slabs,
                                .kept = trip_.kept,
+                               .concurrent = trip_.concurrent,
                                .plain = plain_};
       if (slabs) {
         physical.after_z = &trip_.after_z;

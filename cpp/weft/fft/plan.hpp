@@ -99,6 +99,10 @@ struct RoundTrip {
   // of them, and `to` is not written there. Empty: all of modes_x.
   std::span<const std::int64_t> kept;
 
+  // Whether a rank's threads may call a pointwise function at the same time, for other points or modes each. Passes
+  // with functions run on one thread otherwise.
+  bool concurrent = false;
+
   // Memory between the stages: work_fields() of field_values() each. Field i of `work` may be variable i of `from`,
   // which is then overwritten; otherwise `work` and `from` must be disjoint. `to` may contain fields of `from` and of
   // `work`, physical_to those of physical_from.

@@ -120,13 +120,4 @@ void store(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale
   }
 }
 
-// Copies one variable from pieces to pieces of the same box.
-template <class T>
-void copy_pieces(const Pieces<std::complex<T>>& from, const Pieces<std::complex<T>>& to) {
-  for (const Piece<std::complex<T>>& target : to) {
-    for (const Piece<std::complex<T>>& piece : from) copy_common<Stores::streaming>(target, piece, T(1));
-  }
-  stores_done(Stores::streaming);
-}
-
 }  // namespace weft::fft

@@ -29,6 +29,7 @@ struct LinesPass {
   std::vector<Pieces<Complex>> to;
   T scale_from = 1, scale_to = 1;
   std::span<const std::int64_t> kept;  // as of RoundTrip; GPUs transform all
+  bool concurrent = false;             // as of RoundTrip
   bool plain = false;                  // of a run in one direction, of whole fields, without any function
 };
 
@@ -48,6 +49,7 @@ struct PhysicalPass {
   const Pointwise<Complex>* after_z = nullptr;
   T scale_from = 1, scale_to = 1;
   std::span<const std::int64_t> kept;
+  bool concurrent = false;
   bool plain = false;  // as of LinesPass
 };
 

@@ -1,5 +1,7 @@
 #include "weft/fft/tuner.hpp"
 
+#include <omp.h>
+
 #include <time.h>
 
 #include <algorithm>
@@ -311,9 +313,11 @@ std::vector<Setting> with_choices(const Setting& setting, const std::vector<exch
 template <class T>
 std::string key_of(const Options& options, const mpi::Comm& comm) {
   const Sizes& n = options.sizes;
+  const int threads = omp_get_max_threads();
   return std::to_string(8 * sizeof(T)) + " bits, " + std::to_string(n.x) + " x " + std::to_string(n.y) + " x " +
          std::to_string(n.z) + " points, modes_x " + std::to_string(options.modes_x) + ", " +
-         std::to_string(comm.size()) + " ranks\n";
+         std::to_string(comm.size()) + " ranks" +
+         (threads > 1 ? " of " + std::to_string(threads) + " threads" : std::string()) + "\n";
 }
 
 // The library along x of transforms by planes in one direction, which `set` gives to a setting.

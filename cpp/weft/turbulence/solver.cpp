@@ -1,6 +1,9 @@
 #include "weft/turbulence/solver.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -315,6 +318,7 @@ struct Solver<T>::Impl {
     if (!last) trip.to.assign(work_fields.begin(), work_fields.begin() + 3 + scalars);
     trip.work = work_fields;
     trip.kept = kept_x;
+    trip.concurrent = true;
     trip.recording = 1 + stage;  // what depends on the time step comes after the products
     timed(trip.before_y);
     timed(trip.physical);
@@ -323,14 +327,16 @@ struct Solver<T>::Impl {
     plan->run(trip, stream);
   }
 
-  // Adds the host time of a pointwise function, within the passes of the transforms, to pointwise_seconds.
+  // Adds the host time of a pointwise function, within the passes of the transforms, to pointwise_seconds: of threads
+  // that work side by side, each its share.
   template <class V>
   void timed(fft::Pointwise<V>& function) {
     if (!function || !options.device->is_host()) return;
     function = [this, inner = std::move(function)](const fft::Block<V>& block, device::Stream& s) {
       const auto begin = std::chrono::steady_clock::now();
       inner(block, s);
-      pointwise_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+      std::atomic_ref(pointwise_seconds) += taken.count() / omp_get_num_threads();
     };
   }
 
@@ -348,6 +354,7 @@ struct Solver<T>::Impl {
   }
   T inverse_spacing(int axis) const { return static_cast<T>(1 / options.box.spacing(axis)); }
   void note(double rate) {
+#pragma omp critical(turbulence_rate)
     if (!(rate <= largest) && largest == largest) largest = rate;
   }
 
