@@ -380,6 +380,30 @@ def test_an_automatic_process_grid_is_the_fastest_of_those_timed():
     mpi_prints(2, code)
 
 
+def test_threads_of_a_rank_change_no_bit_of_the_fields_and_only_the_rounding_of_statistics():
+    code = """
+    import numpy as np
+    from weft import _weft, turbulence as t
+    found = []
+    for threads in (1, 3):
+        _weft.device.use_threads(threads)
+        scalar = t.Scalar(schmidt=0.7, gradient=(0, 1, 0))
+        s = t.Solver(32, viscosity=0.01, courant=0.5, dealiasing="phase-shift", scalars=[scalar], device="host")
+        s.set_random(lambda k: 0.05 * k**4 * np.exp(-2 * (k / 3) ** 2), seed=3)
+        s.step(3)
+        found.append((s.time, s.velocity(), s.scalar(0), s.statistics(), s.point_statistics()))
+    (time, velocity, scalar, statistics, points), (time_3, velocity_3, scalar_3, statistics_3, points_3) = found
+    assert time == time_3 and (velocity == velocity_3).all() and (scalar == scalar_3).all()
+    for name, value in statistics.items():
+        np.testing.assert_allclose(statistics_3[name], value, rtol=1e-12, atol=1e-14, err_msg=name)
+    np.testing.assert_allclose(points_3.transfer, points.transfer, rtol=1e-12, atol=1e-15)
+    for name, distribution in points.distributions.items():
+        np.testing.assert_allclose(points_3.distributions[name].moments, distribution.moments, rtol=1e-12, atol=1e-13)
+        assert points_3.distributions[name].density.sum() > 0
+    """
+    mpi_prints(1, code, WEFT_CACHE="off")
+
+
 def test_waiting_for_messages_is_mpi_and_not_other_in_the_measured_parts():
     code = """
     from weft import trace, turbulence as t

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include "weft/fft/plan.hpp"

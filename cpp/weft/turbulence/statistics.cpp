@@ -1,10 +1,11 @@
 #include "weft/turbulence/statistics.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-#include <mutex>
 
 #include "weft/trace/recorder.hpp"
 #include "weft/turbulence/host_blocks.hpp"
@@ -47,7 +48,7 @@ class Shift {
   std::array<std::vector<std::complex<double>>, 3> tables_;
 };
 
-// Sums of one quantity over the points that this rank sees.
+// Sums of one quantity over the points that a thread sees.
 class Collector {
  public:
   Collector(std::string name, std::string scaled_by, double scale, bool logarithmic, double lower, double upper) {
@@ -77,6 +78,14 @@ class Collector {
     d_.counts[bin > 0 ? static_cast<std::size_t>(std::min(bin, bins - 1.0)) : 0] += 1;
   }
 
+  void add(const Collector& other) {
+    for (std::size_t m = 0; m < sums_.size(); ++m) sums_[m] += other.sums_[m];
+    for (std::size_t b = 0; b < d_.counts.size(); ++b) d_.counts[b] += other.d_.counts[b];
+    d_.points += other.d_.points;
+    d_.smallest = std::min(d_.smallest, other.d_.smallest);
+    d_.largest = std::max(d_.largest, other.d_.largest);
+  }
+
   Distribution result(const mpi::Comm& comm) {
     std::vector<double> all(sums_.begin(), sums_.end());
     all.push_back(d_.points);
@@ -94,6 +103,23 @@ class Collector {
  private:
   Distribution d_;
   std::array<double, 4> sums_{};
+};
+
+// What each thread sums, starting from the same; the same threads see the same points in every run.
+template <class Sums>
+class ByThread {
+ public:
+  explicit ByThread(const Sums& start) : all_(static_cast<std::size_t>(omp_get_max_threads()), start) {}
+  Sums& mine() { return all_[static_cast<std::size_t>(omp_get_thread_num())]; }
+  // The first thread's, to which add(sums, those of another thread) adds the others in order.
+  template <class Add>
+  Sums& together(const Add& add) {
+    for (std::size_t t = 1; t < all_.size(); ++t) add(all_[0], all_[t]);
+    return all_[0];
+  }
+
+ private:
+  std::vector<Sums> all_;
 };
 
 // The solver's scratch memory, with neighbouring fields joined, and more if that is not enough. Allocated like a stack.
@@ -184,6 +210,7 @@ class Pass {
   // Runs a round trip with the work memory that it needs.
   void run(fft::RoundTrip<T>& trip) {
     const Mark mark(memory_);
+    trip.concurrent = true;
     for (int i = 0; i < state_.plan.work_fields(trip); ++i) trip.work.push_back(memory_.take(state_.field_values));
     state_.plan.run(trip, state_.stream);
     state_.stream.synchronize();
@@ -233,6 +260,7 @@ class Pass {
     for (std::size_t c = 0; c < 3; ++c)
       collectors.emplace_back(std::array{"du/dx", "dv/dy", "dw/dz"}[c], "root mean square",
                               std::sqrt(spectra_.gradient_square[c]), false, -20, 20);
+    ByThread<std::vector<Collector>> by_thread(collectors);
     const Mark mark(memory_);
     T* strain = physical_field();
     T* rotation = physical_field();
@@ -247,13 +275,13 @@ class Pass {
     });
     diagonal.backward = 2;
     diagonal.physical = on_host<T>(2, 2, [&](const Points& block) {
-      const std::lock_guard lock(mutex_);
+      std::vector<Collector>& mine = by_thread.mine();
       each_line(block, [&](std::int64_t, std::int64_t, T* ux, T* vy, T*, T*) {
         for (std::int64_t i = 0; i < block.box.count[0]; ++i) {
           const T wz = -(ux[i] + vy[i]);
-          collectors[2].add(static_cast<double>(ux[i]));
-          collectors[3].add(static_cast<double>(vy[i]));
-          collectors[4].add(static_cast<double>(wz));
+          mine[2].add(static_cast<double>(ux[i]));
+          mine[3].add(static_cast<double>(vy[i]));
+          mine[4].add(static_cast<double>(wz));
           ux[i] = ux[i] * ux[i] + vy[i] * vy[i] + wz * wz;
           vy[i] = 0;
         }
@@ -276,7 +304,7 @@ class Pass {
       trip.backward = 2;
       trip.physical_from = {strain, rotation};
       trip.physical = on_host<T>(4, last ? 0 : 2, [&, last](const Points& block) {
-        const std::lock_guard lock(mutex_);
+        std::vector<Collector>& mine = by_thread.mine();
         each_line(block, [&](std::int64_t y, std::int64_t z, T* a, T* b, T* s, T* o) {
           for (std::int64_t n = 0; n < block.box.count[0]; ++n) {
             const T sum = a[n] + b[n], difference = b[n] - a[n];
@@ -285,8 +313,8 @@ class Pass {
           }
           if (!last) return;
           for (std::int64_t n = 0; n < block.box.count[0]; ++n) {
-            collectors[0].add(2 * state_.viscosity * static_cast<double>(a[n]));
-            collectors[1].add(static_cast<double>(b[n]));
+            mine[0].add(2 * state_.viscosity * static_cast<double>(a[n]));
+            mine[1].add(static_cast<double>(b[n]));
           }
           keep_slice(block.box.first[1] + y, block.box.first[2] + z, b, block.box.first[0], block.box.count[0]);
         });
@@ -295,7 +323,11 @@ class Pass {
       if (last) begin_slice();
       run(trip);
     }
-    for (Collector& collector : collectors) result_.distributions.push_back(collector.result(state_.plan.comm()));
+    const auto add = [](std::vector<Collector>& sums, const std::vector<Collector>& more) {
+      for (std::size_t c = 0; c < sums.size(); ++c) sums[c].add(more[c]);
+    };
+    for (Collector& collector : by_thread.together(add))
+      result_.distributions.push_back(collector.result(state_.plan.comm()));
   }
 
   // f(y, z, variables 0 to 3 of a line)
@@ -387,8 +419,9 @@ class Pass {
     trip.forward = 5;
     const double width = shell_width(state_.part.box);
     HostPlanes<T> velocity = host_planes(state_.velocity), sum = host_planes({pressure});
+    ByThread<std::vector<double>> transfer(std::vector<double>(result_.transfer.size()));
     trip.after_y = on_host<Complex>(5, pressure != nullptr ? 1 : 0, [&, first](const Modes& block) {
-      const std::lock_guard lock(mutex_);
+      std::vector<double>& rates = transfer.mine();
       std::vector<Complex*> u, p;
       std::int64_t loaded = -1;
       each_mode(block, 1, [&](const Mode& m) {
@@ -408,7 +441,7 @@ class Pass {
         // Re(u* . (-i n)) = Im(u* . n)
         double rate = 0;
         for (std::size_t c = 0; c < 3; ++c) rate += (std::conj(std::complex<double>(u[c][in_plane(m)])) * n[c]).imag();
-        result_.transfer[static_cast<std::size_t>(std::sqrt(k2) / width + 0.5)] += (m.ix > 0 ? 2 : 1) * rate;
+        rates[static_cast<std::size_t>(std::sqrt(k2) / width + 0.5)] += (m.ix > 0 ? 2 : 1) * rate;
         if (pressure == nullptr) return;
         std::complex<double> sum_of_grids = k2 > 0 ? -(m.kx * n[0] + m.ky * n[1] + m.kz * n[2]) / k2 : 0;
         if (!first) sum_of_grids += std::complex<double>(p[0][in_plane(m)]);
@@ -417,6 +450,10 @@ class Pass {
     });
     if (pressure != nullptr) trip.to = {pressure};
     run(trip);
+    const auto add = [](std::vector<double>& sums, const std::vector<double>& more) {
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += more[i];
+    };
+    add(result_.transfer, transfer.together(add));
   }
 
   // pressure -= v^2
@@ -433,7 +470,6 @@ class Pass {
     trip.forward = 1;
     HostPlanes<T> sum = host_planes({pressure});
     trip.after_y = on_host<Complex>(1, 1, [&](const Modes& block) {
-      const std::lock_guard lock(mutex_);
       std::vector<Complex*> p;
       std::int64_t loaded = -1;
       each_mode(block, 1, [&](const Mode& m) {
@@ -462,23 +498,24 @@ class Pass {
           variance += (part.x.begin + i == 0 ? 1 : 2) * std::norm(std::complex<double>(plane[0][y * part.x.count + i]));
     }
     state_.plan.comm().sum(&variance, 1);
-    Collector collector("pressure", "root mean square", std::sqrt(variance), false, -20, 20);
+    ByThread collectors(Collector("pressure", "root mean square", std::sqrt(variance), false, -20, 20));
     const fft::Box mine = state_.plan.decomposition().physical();
     if (asked_.keep_pressure) result_.pressure.resize(static_cast<std::size_t>(mine.size()));
     fft::RoundTrip<T> trip;
     trip.from = {pressure};
     trip.backward = 1;
     trip.physical = on_host<T>(1, 0, [&](const Points& block) {
-      const std::lock_guard lock(mutex_);
+      Collector& sums = collectors.mine();
       for (std::int64_t z = 0; z < block.box.count[2]; ++z)
         for (std::int64_t y = 0; y < block.box.count[1]; ++y) {
           const T* const line = block.row(0, y, z);
-          for (std::int64_t i = 0; i < block.box.count[0]; ++i) collector.add(static_cast<double>(line[i]));
+          for (std::int64_t i = 0; i < block.box.count[0]; ++i) sums.add(static_cast<double>(line[i]));
           if (asked_.keep_pressure) keep(line, y, z, block.box, mine, result_.pressure);
         }
     });
     run(trip);
-    result_.distributions.push_back(collector.result(state_.plan.comm()));
+    const auto add = [](Collector& first, const Collector& more) { first.add(more); };
+    result_.distributions.push_back(collectors.together(add).result(state_.plan.comm()));
   }
 
   // Values of a line of points in the rank's part [z][y][x].
@@ -494,7 +531,6 @@ class Pass {
   Spectra spectra_;
   Statistics<T> result_;
   Memory<T> memory_;
-  std::mutex mutex_;  // pointwise functions may run on several threads
 };
 
 }  // namespace
