@@ -152,4 +152,4 @@ def compile_check(
     ``kernels/{file}.hpp``. Raises ``RuntimeError`` with the compiler's log.
     """
     constants = {key: str(value) for key, value in defines.items()}
-    return dict(_weft.device.compile_check(file, name, constants, architecture, text or ""))
+    return dict(_weft.device.compile_check(file, [name], constants, architecture, text or "")[0])

@@ -353,7 +353,7 @@ TEST(Cuda, AGpuNewerThanTheCompilerGetsPtxOfTheNewestArchitectureBelowIt) {
     EXPECT_NE(options.find(std::string("--gpu-architecture=") + target), std::string::npos) << options;
     EXPECT_EQ(scale_kernel(*device).resources().spill_bytes, unknown_resource);
   }
-  EXPECT_THROW(compile_check({"vector", "scale", {{"WEFT_REAL", "double"}}}, "sm_107"), std::runtime_error);
+  EXPECT_THROW(compile_check({"vector", {"scale"}, {{"WEFT_REAL", "double"}}}, "sm_107"), std::runtime_error);
 }
 
 TEST(Hip, AnImageWithoutMetadataRunsAndItsSpillsAreUnknown) {

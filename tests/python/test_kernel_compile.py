@@ -53,22 +53,21 @@ def need(architecture: str) -> None:
         pytest.skip(compiler["reason"])
 
 
-def compiled(rows, architecture):
-    """Rows of the list that share a compilation: of each its label, and what is wrong with it or None."""
-    return [one_compiled(*row, architecture) for row in rows]
-
-
-def one_compiled(file, name, defines, hot, architecture):
-    label = f"{architecture} {file}.{name} " + " ".join(f"{key}={value}" for key, value in sorted(defines.items()))
+def compiled(unit, architecture):
+    """Compiles kernels of one file with the same constants; of each its label, and what is wrong with it or None."""
+    (file, *defines), kernels = unit
+    labels = [f"{architecture} {file}.{name} " + " ".join(f"{k}={v}" for k, v in defines) for name in kernels]
     try:
-        resources = device.compile_check(file, name, defines, architecture)
+        resources = _weft.device.compile_check(file, list(kernels), dict(defines), architecture)
     except RuntimeError as error:
-        return label, str(error)
+        return [(label, str(error)) for label in labels]
+    return list(zip(labels, map(problem, resources, kernels.values()), strict=True))
+
+
+def problem(resources, hot):
     if hot and (resources["stack_bytes"] or resources["spill_bytes"]):
-        return label, f"a stack of {resources['stack_bytes']} bytes, spills of {resources['spill_bytes']} bytes"
-    if resources["registers"] <= 0:
-        return label, "no registers reported"
-    return label, None
+        return f"a stack of {resources['stack_bytes']} bytes, spills of {resources['spill_bytes']} bytes"
+    return "no registers reported" if resources["registers"] <= 0 else None
 
 
 @pytest.fixture(scope="module")
@@ -78,21 +77,20 @@ def pool():
         yield processes
 
 
-def together():
-    """The rows of the list, those of one compilation together: kernels with an order are compiled alone."""
+def units():
+    """The kernels of each file and its constants, and which of them are hot."""
     found = {}
     for file, name, defines, hot in LAUNCHED:
-        unit = (file, *sorted(defines.items()), name if "WEFT_N" in defines else "")
-        found.setdefault(unit, []).append((file, name, defines, hot))
-    return list(found.values())
+        found.setdefault((file, *sorted(defines.items())), {})[name] = hot
+    return list(found.items())
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_no_hot_kernel_spills(architecture, pool):
     need(architecture)
-    results = [row for rows in pool.map(compiled, together(), repeat(architecture)) for row in rows]
+    results = [row for rows in pool.map(compiled, units(), repeat(architecture)) for row in rows]
     assert len(results) == len(LAUNCHED)
-    bad = [f"{label}: {problem}" for label, problem in results if problem]
+    bad = [f"{label}: {wrong}" for label, wrong in results if wrong]
     assert not bad, f"{len(bad)} of {len(results)} kernels:\n" + "\n".join(bad)
 
 

@@ -211,17 +211,19 @@ void bind_compilers(nb::module_& d) {
       "backend"_a);
   d.def(
       "compile_check",
-      [](const std::string& file, const std::string& name, const Defines& defines, const std::string& architecture,
-         const std::string& text) {
-        device::KernelResources resources;
+      [](const std::string& file, const std::vector<std::string>& names, const Defines& defines,
+         const std::string& architecture, const std::string& text) {
+        std::vector<device::KernelResources> resources;
         {
           nb::gil_scoped_release release;
-          resources =
-              device::compile_check(spec(file, name, defines), architecture, text.empty() ? nullptr : text.c_str());
+          resources = device::compile_check({file, names, spec(file, "", defines).defines}, architecture,
+                                            text.empty() ? nullptr : text.c_str());
         }
-        return to_dict(resources);
+        std::vector<decltype(to_dict(resources[0]))> result;
+        for (const device::KernelResources& one : resources) result.push_back(to_dict(one));
+        return result;
       },
-      "file"_a, "name"_a, "defines"_a, "architecture"_a, "text"_a = "");
+      "file"_a, "names"_a, "defines"_a, "architecture"_a, "text"_a = "");
   d.def(
       "launched_kernels",
       [] {

@@ -120,7 +120,7 @@ std::string target_of(const CompilerApi& api, const std::string& architecture) {
 }
 bool is_virtual(const std::string& target) { return target.starts_with("compute_"); }
 
-std::vector<std::string> options_for(Backend backend, const KernelSpec& spec, const std::string& architecture) {
+std::vector<std::string> options_for(Backend backend, const KernelsSpec& spec, const std::string& architecture) {
   std::vector<std::string> options;
   if (backend == Backend::hip) {
     options = {"--offload-arch=" + architecture, "-std=c++17", "-O3"};
@@ -130,20 +130,20 @@ std::vector<std::string> options_for(Backend backend, const KernelSpec& spec, co
   }
   options.emplace_back("-DWEFT_TARGET_GPU=1");
   for (const Define& define : spec.defines) options.push_back("-D" + define.name + "=" + define.value);
-  if (compiled_alone(spec)) {
+  if (compiled_alone(spec.defines)) {
     options.emplace_back("-DWEFT_ONE_KERNEL=1");
-    options.push_back("-DWEFT_ONLY_" + spec.name + "=~,WEFT_ENTRY");
+    for (const std::string& name : spec.names) options.push_back("-DWEFT_ONLY_" + name + "=~,WEFT_ENTRY");
   }
   return options;
 }
 
-[[noreturn]] void fail(const KernelSpec& spec, const std::string& architecture, const std::string& what,
+[[noreturn]] void fail(const KernelsSpec& spec, const std::string& architecture, const std::string& what,
                        const std::string& log) {
   throw std::runtime_error("kernels/" + spec.file + ".hpp for " + architecture + ": " + what +
                            (log.empty() ? "" : "\n") + log);
 }
 
-Compiled compile_now(const CompilerApi& api, Backend backend, const KernelSpec& spec, const std::string& architecture,
+Compiled compile_now(const CompilerApi& api, Backend backend, const KernelsSpec& spec, const std::string& architecture,
                      const std::string& text, const std::vector<std::string>& options) {
   std::vector<const char*> header_texts, header_names, option_texts;
   std::vector<std::string> names;
@@ -214,16 +214,38 @@ KernelResources resources_of_log(const std::string& log, const std::string& kern
   return resources;
 }
 
-KernelResources check_now(Backend backend, const KernelSpec& spec, const std::string& architecture, const char* text) {
+// From the cache if it has them.
+Compiled compile_once(Backend backend, const KernelsSpec& spec, const std::string& architecture, int driver_version,
+                      const char* text) {
+  const std::string source = text != nullptr ? text : text_of(spec.file);
+  const CompilerApi& api = compiler(backend, driver_version);
+  if (!api.problem.empty()) throw std::runtime_error(api.problem);
+  const std::string target = target_of(api, architecture);
+  const std::vector<std::string> options = options_for(backend, spec, target);
+  std::string key = api.version_text + "\n" + target + "\n";
+  for (const std::string& option : options) key += option + "\n";
+  key += with_includes(source);
+  const DiskCache cache("kernels", 1);
+  if (const auto entry = cache.read(key).value) return unpack(*entry, api, backend);
+  Compiled compiled = compile_now(api, backend, spec, target, source, options);
+  cache.write(key, pack(compiled));
+  return compiled;
+}
+
+std::vector<KernelResources> check_now(Backend backend, const KernelsSpec& spec, const std::string& architecture,
+                                       const char* text) {
   const CompilerApi& api = compiler(backend, 0);
   if (is_virtual(target_of(api, architecture)))
     fail(spec, architecture, api.version_text + " does not know this architecture, so its resources are unknown", "");
-  return resources_of(compile(backend, spec, architecture, 0, text), spec.name);
+  const Compiled compiled = compile_once(backend, spec, architecture, 0, text);
+  std::vector<KernelResources> resources;
+  for (const std::string& name : spec.names) resources.push_back(resources_of(compiled, name));
+  return resources;
 }
 
 // Runs check_now in a child process; the result, or the text of the error, comes back through a pipe.
-KernelResources check_in_child(Backend backend, const KernelSpec& spec, const std::string& architecture,
-                               const char* text) {
+std::vector<KernelResources> check_in_child(Backend backend, const KernelsSpec& spec, const std::string& architecture,
+                                            const char* text) {
   compiler(backend, 0);  // open the compiler once, not in every child
   int ends[2];
   if (pipe(ends) != 0)
@@ -234,8 +256,8 @@ KernelResources check_in_child(Backend backend, const KernelSpec& spec, const st
     for (const int crash : {SIGABRT, SIGSEGV, SIGBUS, SIGILL}) std::signal(crash, SIG_DFL);  // nobody's handlers
     std::string message;
     try {
-      const KernelResources r = check_now(backend, spec, architecture, text);
-      message.assign(reinterpret_cast<const char*>(&r), sizeof r);
+      const std::vector<KernelResources> r = check_now(backend, spec, architecture, text);
+      message.assign(reinterpret_cast<const char*>(r.data()), r.size() * sizeof r[0]);
       message.insert(0, 1, '+');
     } catch (const std::exception& error) {
       message = std::string("-") + error.what();
@@ -262,10 +284,10 @@ KernelResources check_in_child(Backend backend, const KernelSpec& spec, const st
          "");
   }
   if (message.starts_with('-')) throw std::runtime_error(message.substr(1));
-  KernelResources resources{};
-  if (message.size() != 1 + sizeof resources)
-    fail(spec, architecture, "the compiler's process ended without a result", "");
-  std::memcpy(&resources, message.data() + 1, sizeof resources);
+  std::vector<KernelResources> resources(spec.names.size());
+  const std::size_t bytes = resources.size() * sizeof resources[0];
+  if (message.size() != 1 + bytes) fail(spec, architecture, "the compiler's process ended without a result", "");
+  std::memcpy(resources.data(), message.data() + 1, bytes);
   return resources;
 }
 
@@ -288,22 +310,10 @@ Availability compiler_availability(Backend backend, int driver_version) {
 
 Compiled compile(Backend backend, const KernelSpec& spec, const std::string& architecture, int driver_version,
                  const char* text) {
-  const std::string source = text != nullptr ? text : text_of(spec.file);
-  const CompilerApi& api = compiler(backend, driver_version);
-  if (!api.problem.empty()) throw std::runtime_error(api.problem);
-  const std::string target = target_of(api, architecture);
-  const std::vector<std::string> options = options_for(backend, spec, target);
-  std::string key = api.version_text + "\n" + target + "\n";
-  for (const std::string& option : options) key += option + "\n";
-  key += with_includes(source);
-  const DiskCache cache("kernels", 1);
-  if (const auto entry = cache.read(key).value) return unpack(*entry, api, backend);
-  Compiled compiled = compile_now(api, backend, spec, target, source, options);
-  cache.write(key, pack(compiled));
-  return compiled;
+  return compile_once(backend, {spec.file, {spec.name}, spec.defines}, architecture, driver_version, text);
 }
 
-KernelResources compile_check(const KernelSpec& spec, const std::string& architecture, const char* text) {
+std::vector<KernelResources> compile_check(const KernelsSpec& spec, const std::string& architecture, const char* text) {
   if (architecture.starts_with("sm_")) return check_now(Backend::cuda, spec, architecture, text);
   if (architecture.starts_with("gfx")) return check_in_child(Backend::hip, spec, architecture, text);
   throw std::invalid_argument("architecture \"" + architecture + "\" is unknown; use, for example, sm_90 or gfx90a");

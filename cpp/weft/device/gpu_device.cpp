@@ -421,7 +421,7 @@ class GpuKernel final : public detail::KernelImpl {
 
 std::shared_ptr<detail::KernelImpl> GpuDevice::load(const KernelSpec& spec) {
   activate();
-  std::string key = spec.file + (compiled_alone(spec) ? " " + spec.name : "");
+  std::string key = spec.file + (compiled_alone(spec.defines) ? " " + spec.name : "");
   for (const Define& define : spec.defines) key += " " + define.name + "=" + define.value;
   auto found = modules_.find(key);
   if (found == modules_.end()) {
