@@ -170,7 +170,7 @@ def test_the_way_of_one_ranks_fields_is_timed_once_and_kept_so_that_runs_repeat(
         rows = [row for row in tuning["timings"] if row["race"] == race]
         assert all(row["failure"] == "" for row in rows)
         ways = {row[race].split(",")[0] for row in rows}
-        assert ways == {"panels", "planes", "3-D plan"} if race == "forward" else ways == {"panels", "planes"}
+        assert ways == {"panels", "planes", "3-D plan"}
         assert "planes, fftw-measured" in {row[race] for row in rows}
         assert tuning[race] in {row[race] for row in rows}
         assert f"{race}: fastest of" in tuning["reason"]
