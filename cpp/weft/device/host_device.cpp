@@ -174,9 +174,11 @@ void* map(int file, std::size_t bytes) {
   const std::size_t before = unit == 0 ? 0 : huge_page - reinterpret_cast<std::uintptr_t>(reserved) % huge_page;
   void* const pointer =
       mmap(reserved + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0);
-  const int code = errno;
-  if (pointer == MAP_FAILED) munmap(reserved, bytes + unit);
-  if (pointer == MAP_FAILED) fail("mapping " + std::to_string(bytes) + " bytes of shared memory", code);
+  if (pointer == MAP_FAILED) {
+    const int code = errno;
+    munmap(reserved, bytes + unit);
+    fail("mapping " + std::to_string(bytes) + " bytes of shared memory", code);
+  }
   if (unit == 0) return pointer;
   munmap(reserved, before);
   if (before < unit) munmap(reserved + before + bytes, unit - before);
