@@ -9,7 +9,7 @@ without MPI, in one process with as many threads as the others have ranks: `pyff
 finds them, and `mkl`, the FFTW3 interface of the MKL that weft opens. PREFIX is the install prefix of each library,
 with FFTW in both precisions, with MPI and threads. FOLDER contains 2DECOMP&FFT's build folders `b_double` and
 `b_single`, whose compiler is `--mpifort`. Each contestant is a program of its own, written here from its documentation
-(compare_fft/), which sleeps while it is not its turn. Every contestant first transforms a field forward and back;
+(compare_fft/), and sleeps while another one runs. Every contestant first transforms a field forward and back;
 `error` is the largest difference. A round takes `--seconds` per contestant. The figures are medians over `--rounds`
 rounds of the time of the slowest rank. A ratio is the other library's median over weft's: weft is faster where it is
 above 1.
