@@ -344,7 +344,7 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
   tuning.chosen.ways = before;
   const auto bytes = static_cast<std::int64_t>(sizeof(T)) * wanted.options.sizes.points();
   if (!kept || !wanted.any_way || bytes > largest_whole_bytes) return;
-  const auto choose = [&](const char* what, Way Ways::* direction, bool overwrites, Timed timed) {
+  const auto choose = [&](const char* what, Way Ways::* direction, bool others, Timed timed) {
     std::vector<Setting> candidates{tuning.chosen};
     const auto add = [&](const Way& way) {
       Setting other = tuning.chosen;
@@ -352,8 +352,7 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
       if (name(other) != name(tuning.chosen)) candidates.push_back(other);
     };
     add({Method::panels, tuning.chosen.library});
-    for (int library = 0; library < host_libraries(); ++library) {
-      if (!overwrites) continue;
+    for (int library = 0; others && library < host_libraries(); ++library) {
       add({Method::planes, library});
       if (timed == Timed::forward || host_library(library).backward_3d) add({Method::plan_3d, library});
     }
