@@ -65,7 +65,7 @@ constexpr Tuned tuned = sizeof(real) == 8 ? tuned_double[WEFT_N - 1] : tuned_flo
 constexpr Tuned tuned{0, 0, m, 0, 3};
 #endif
 #if defined(__HIP__)
-constexpr int stashed = tuned.stashed + (WEFT_N >= 12 ? 30 : WEFT_N >= 8 ? 12 : 0);
+constexpr int stashed = tuned.stashed + (WEFT_N >= 12 ? 30 : WEFT_N == 11 ? 15 : WEFT_N >= 8 ? 12 : 0);
 #else
 constexpr int stashed = tuned.stashed;
 #endif
