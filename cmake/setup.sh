@@ -85,6 +85,11 @@ install() {
     pip_install --no-build-isolation --no-deps --force-reinstall \
     ${kept:---config-settings=cmake.define.WEFT_ORDERS=7 --config-settings=cmake.define.WEFT_TYPES=double} .
   wait $dependencies
+  # On a cluster, programs of its MPI often do not run here.
+  [ -n "${MPICXX:-}" ] || "$bin/python" -c 'import weft.mpi' || {
+    say "mpi4py does not start with the MPI of $(command -v "$mpi"): remove that from PATH, or name the library that mpi4py is to take with MPI4PY_LIBMPI, and run make again" >&2
+    exit 1
+  }
   # Where mypy and editors find the types of the extension module.
   ln -sfn ../../build/stubs/weft/_weft python/weft/_weft
 }
