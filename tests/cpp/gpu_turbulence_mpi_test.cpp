@@ -8,6 +8,7 @@
 #include "find_fake_gpu.hpp"
 #include "turbulence_checks.hpp"
 #include "weft/mpi/free_memory.hpp"
+#include "weft/turbulence/memory.hpp"
 #include "weft/turbulence/solver.hpp"
 
 using namespace weft;

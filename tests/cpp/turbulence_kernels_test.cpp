@@ -1,16 +1,18 @@
 // The turbulence kernels as GPUs run them, a fiber a thread, against the rows the host's passes call; and what the
-// solver builds on: random numbers by counter, the truncation.
+// solver builds on: random numbers by counter, the truncation, the choice of the time step.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "fiber_device.hpp"
 #include "vector_checks.hpp"
 #include "weft/device/device.hpp"
 #include "weft/turbulence/random.hpp"
 #include "weft/turbulence/rows.hpp"
+#include "weft/turbulence/time_step.hpp"
 #include "weft/turbulence/wavenumbers.hpp"
 
 using namespace weft;
@@ -236,4 +238,42 @@ TEST(TurbulenceTruncation, KeepsTheEllipsoidWithoutItsBoundary) {
       }
     }
   }
+}
+
+TEST(TurbulenceTimeStep, TheLastTwoStepsBeforeTheEndAreOfEqualLength) {
+  turbulence::Options options;
+  options.courant = 0.5;
+  turbulence::Clock now{.end = 1};
+  std::vector<double> taken;
+  while (now.end - now.time > 1e-12) {
+    taken.push_back(turbulence::next_step(options, now, 0.5 / 0.3).dt);
+    now.time += taken.back();
+  }
+  ASSERT_EQ(taken.size(), 4U);
+  EXPECT_DOUBLE_EQ(taken[0], 0.3);
+  EXPECT_DOUBLE_EQ(taken[1], 0.3);
+  EXPECT_NEAR(taken[2], 0.2, 1e-12);
+  EXPECT_NEAR(taken[3], 0.2, 1e-12);
+}
+
+TEST(TurbulenceTimeStep, ACourantNumberBeyondTheLimitAndAVelocityThatIsNotFiniteAreBlownUp) {
+  turbulence::Options options;
+  options.dt = 0.1;
+  EXPECT_DOUBLE_EQ(turbulence::next_step(options, {}, 9.0).courant, 0.9);
+  EXPECT_THROW(turbulence::next_step(options, {}, 11.0), turbulence::BlownUp);
+  try {
+    turbulence::next_step(options, {.steps = 4}, std::numeric_limits<double>::infinity());
+    FAIL() << "not finite, and went on";
+  } catch (const turbulence::BlownUp& error) {
+    EXPECT_EQ(error.step, 5);
+    EXPECT_TRUE(std::isnan(error.courant));
+  }
+}
+
+TEST(TurbulenceTimeStep, OfAFlowAtRestTheLongestStepIsTakenAndWithoutOneNothingTellsIt) {
+  turbulence::Options options;
+  options.courant = 0.5;
+  EXPECT_THROW(turbulence::next_step(options, {}, 0.0), mpi::CollectiveError);
+  options.max_dt = 0.25;
+  EXPECT_DOUBLE_EQ(turbulence::next_step(options, {}, 0.0).dt, 0.25);
 }

@@ -14,6 +14,7 @@
 #include "weft/bindings/arrays.hpp"
 #include "weft/bindings/bindings.hpp"
 #include "weft/bindings/options.hpp"
+#include "weft/turbulence/memory.hpp"
 #include "weft/turbulence/solver.hpp"
 
 namespace nb = nanobind;

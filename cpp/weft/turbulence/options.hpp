@@ -60,4 +60,7 @@ struct Options {
   std::shared_ptr<device::Device> device;
 };
 
+// std::invalid_argument if an option has no meaning.
+void check(const Options& options);
+
 }  // namespace weft::turbulence

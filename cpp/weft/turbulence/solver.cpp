@@ -6,18 +6,15 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <limits>
-#include <stdexcept>
 
 #include "weft/device/buffer.hpp"
-#include "weft/device/in_gib.hpp"
-#include "weft/fft/gpu_stages.hpp"
 #include "weft/fft/library.hpp"
-#include "weft/mpi/free_memory.hpp"
+#include "weft/turbulence/memory.hpp"
 #include "weft/turbulence/random.hpp"
 #include "weft/turbulence/real_plane.hpp"
 #include "weft/turbulence/rows.hpp"
+#include "weft/turbulence/tables.hpp"
 
 namespace weft::turbulence {
 namespace {
@@ -36,92 +33,7 @@ std::vector<substep<R>> substeps(Scheme scheme, double dt) {
           {0, 0, 0, 0, of(1.0 / 6), 0}};
 }
 
-// Numbers of three directions, one after the other, on the device.
-template <class V>
-class Tables {
- public:
-  Tables(const std::shared_ptr<device::Device>& device, const Box& box)
-      : device_(device),
-        sizes_(box.sizes),
-        values_(device, static_cast<std::size_t>(sizes_[0] + sizes_[1] + sizes_[2])),
-        host_(device, device::Memory::host, values_.bytes()) {}
-
-  // value(axis, n) of the index n of entry i of a transform; for later work on the stream. An earlier set() must have
-  // come to its end there.
-  template <class F>
-  void set(const F& value, device::Stream& stream) {
-    V* next = host_.template as<V>();
-    for (int axis = 0; axis < 3; ++axis)
-      for (std::int64_t i = 0; i < sizes_[axis]; ++i) *next++ = value(axis, signed_index(i, sizes_[axis]));
-    device_->copy(values_.data(), host_.data(), values_.bytes(), device::CopyKind::host_to_device, stream);
-  }
-  mode_factors<V> factors() const {
-    const V* x = values_.data();
-    return {x, x + sizes_[0], x + sizes_[0] + sizes_[1]};
-  }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(values_.bytes()); }
-
- private:
-  std::shared_ptr<device::Device> device_;
-  std::array<std::int64_t, 3> sizes_;
-  device::Array<V> values_;
-  device::Buffer host_;
-};
-
-bool smooth(std::int64_t n) {
-  for (const int prime : {2, 3, 5})
-    while (n % prime == 0) n /= prime;
-  return n == 1;
-}
-
-void check(const Options& options) {
-  const auto complain = [](const std::string& text) { throw std::invalid_argument("turbulence: " + text); };
-  for (int axis = 0; axis < 3; ++axis) {
-    const std::int64_t n = options.box.sizes[axis];
-    if (n < 4 || !smooth(n))
-      complain("a grid of " + std::to_string(n) + " points in " + "xyz"[axis] +
-               "; sizes are products of 2, 3 and 5, of at least 4");
-    if (!(options.box.lengths[axis] > 0) || !std::isfinite(options.box.lengths[axis]))
-      complain("the length of the box in " + std::string(1, "xyz"[axis]) + " must be above 0");
-  }
-  if (!(options.viscosity >= 0) || !std::isfinite(options.viscosity)) complain("the viscosity must be at least 0");
-  if ((options.dt > 0) == (options.courant > 0) || !(options.dt >= 0) || !(options.courant >= 0))
-    complain("give either a time step dt or a Courant number, above 0");
-  if (!(options.courant_limit > 0)) complain("the limit of the Courant number must be above 0");
-  if (!(options.max_dt >= 0) || !std::isfinite(options.max_dt)) complain("the longest step must be at least 0");
-  if (options.courant > 0 && !(options.courant < std::min(1.0, options.courant_limit)))
-    complain("a Courant number of " + std::to_string(options.courant) +
-             " is not stable: it must be below 1 (GESTS, Eq. 8) and the limit");
-  for (const ScalarOptions& scalar : options.scalars)
-    if (!(scalar.schmidt > 0)) complain("a Schmidt number must be above 0");
-  if (options.batch && *options.batch < 1) complain("batch must be at least 1");
-}
-
 }  // namespace
-
-std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_real) {
-  const auto scalars = static_cast<std::int64_t>(options.scalars.size());
-  const Truncation truncation(options.box, options.dealiasing);
-  const std::int64_t modes = truncation.modes_x() * options.box.sizes[1] * options.box.sizes[2] / ranks;
-  const std::int64_t variables = 5 + 3 * scalars;  // of the widest stage
-  std::int64_t fields = 3 + scalars;
-  if (options.scheme == Scheme::rk4) fields += 3 + scalars;
-  for (const ScalarOptions& scalar : options.scalars)
-    if (scalar.gradient != std::array<double, 3>{}) ++fields;
-  std::int64_t between_stages = variables;
-  if (ranks > 1) between_stages += 2 * options.batch.value_or(1);
-  if (!options.device || options.device->is_host()) return (fields + between_stages) * modes * 2 * bytes_of_real;
-  // On a GPU the passes hold all variables of a stage. Shares of ranks differ; the first rank's are the largest.
-  const auto& n = options.box.sizes;
-  const bool given = options.grid && options.grid->size() == ranks;
-  const fft::Decomposition first({n[0], n[1], n[2]}, truncation.modes_x(), given ? *options.grid : fft::Grid{1, ranks},
-                                 0);
-  const fft::Held held{static_cast<int>(variables), static_cast<int>(variables)};
-  const std::int64_t stages = bytes_of_real == sizeof(float)
-                                  ? fft::GpuStages<float>::predicted_bytes(first, held, options.device)
-                                  : fft::GpuStages<double>::predicted_bytes(first, held, options.device);
-  return (fields * first.spectral().size() + between_stages * first.field_values()) * 2 * bytes_of_real + stages;
-}
 
 template <class T>
 struct Solver<T>::Impl {
@@ -130,7 +42,7 @@ struct Solver<T>::Impl {
   Impl(const Options& given, const mpi::Comm& communicator)
       : options(given), comm(communicator), truncation(options.box, options.dealiasing) {
     comm.together([&] { check(options); });
-    check_memory();
+    check_memory(options, comm, sizeof(T));
     const auto& n = options.box.sizes;
     fft::Wanted wanted;
     wanted.options.sizes = {n[0], n[1], n[2]};
@@ -159,21 +71,6 @@ struct Solver<T>::Impl {
     comm.together([&] {
       set_up();
       real_plane = std::make_unique<RealPlane<T>>(part, plan->decomposition(), plan->column(), options.device);
-    });
-  }
-
-  // Checked before anything is allocated. (collective)
-  void check_memory() const {
-    const std::int64_t free = mpi::free_bytes_per_rank(*options.device, comm);
-    comm.together([&] {
-      const std::int64_t bytes = predicted_bytes(options, comm.size(), sizeof(T));
-      if (bytes <= free) return;
-      const auto& n = options.box.sizes;
-      throw std::invalid_argument("turbulence: " + std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " +
-                                  std::to_string(n[2]) + " points need " + device::in_gib(bytes) + " on each of " +
-                                  std::to_string(comm.size()) +
-                                  " ranks (GESTS, Eq. 9, and what the transforms hold), but " + device::in_gib(free) +
-                                  " are free for each; take fewer points or more ranks");
     });
   }
 
@@ -254,18 +151,18 @@ struct Solver<T>::Impl {
     if (shifted()) set_shifts();
     const int stages = options.scheme == Scheme::rk2 ? 2 : 4;
     for (int stage = 0; stage < stages; ++stage) substep_of(stage, stages);
-    time += dt;
-    if (std::abs(end - time) < 1e-9 * dt) time = end;  // rounding leaves no step to take
-    ++step_number;
+    now.time += dt;
+    if (std::abs(now.end - now.time) < 1e-9 * dt) now.time = now.end;  // rounding leaves no step to take
+    ++now.steps;
     if (options.forcing.kind == ForcingKind::band) hold_band();
-    if (step_number % clean_every == 0) real_plane->clean(fields.data(), 3 + scalar_count(), stream);
+    if (now.steps % clean_every == 0) real_plane->clean(fields.data(), 3 + scalar_count(), stream);
     stream.synchronize();
   }
 
   // The shift of the first substep in cells, of every direction: random, the same on all ranks.
   std::array<double, 3> draw_shift() const {
-    const auto low = static_cast<std::uint32_t>(step_number);
-    const auto high = static_cast<std::uint32_t>(step_number >> 32);
+    const auto low = static_cast<std::uint32_t>(now.steps);
+    const auto high = static_cast<std::uint32_t>(now.steps >> 32);
     const auto draw = static_cast<std::uint32_t>(Draw::phase_shift);
     const auto [x, y] = uniform({low, high, 0, draw}, options.seed);
     const auto [z, unused] = uniform({low, high, 1, draw}, options.seed);
@@ -369,39 +266,12 @@ struct Solver<T>::Impl {
     }
     // MPI_MAX does not define the result for NaN.
     const double rate = comm.max(std::isfinite(largest) ? largest : std::numeric_limits<double>::infinity());
-    double next = options.dt;
-    if (next == 0 && std::isfinite(rate)) {
-      if (rate == 0 && options.max_dt == 0)
-        throw mpi::CollectiveError(
-            "turbulence: the velocity is 0 everywhere, so that a Courant number tells no time "
-            "step; give dt");
-      next = rate == 0 ? options.max_dt : options.courant / rate;
-      if (options.max_dt > 0) next = std::min(next, options.max_dt);
-    }
-    // Equal steps at the end, rather than a tiny last one.
-    if (const double left = (end - time) / next; left < 2 && std::abs(left - std::round(left)) > 1e-9)
-      next = (end - time) / std::max(1.0, std::ceil(left - 1e-6));
-    const double number = next * rate;
-    if (!(number <= options.courant_limit)) {
-      char text[300];
-      if (std::isfinite(rate))
-        std::snprintf(
-            text, sizeof text,
-            "turbulence: blown up in step %lld (time %.6g): the Courant number is %.4g, its limit %.4g; take a "
-            "smaller dt, or a Courant number instead",
-            static_cast<long long>(step_number + 1), time, number, options.courant_limit);
-      else
-        std::snprintf(text, sizeof text,
-                      "turbulence: blown up in step %lld (time %.6g): the velocity is no longer finite (Courant number "
-                      "nan; it was %.4g in the step before)",
-                      static_cast<long long>(step_number + 1), time, courant);
-      throw BlownUp(text, step_number + 1, std::isfinite(rate) ? number : std::numeric_limits<double>::quiet_NaN());
-    }
-    courant = number;
-    set_step(next);
+    const TimeStep next = next_step(options, now, rate);
+    now.courant = next.courant;
+    set_step(next.dt);
     if (options.forcing.kind == ForcingKind::stochastic) {
       const double work_done =
-          with_forced([&](std::vector<Complex3>& velocity) { return forcing->push(velocity, dt, step_number); });
+          with_forced([&](std::vector<Complex3>& velocity) { return forcing->push(velocity, dt, now.steps); });
       double total = work_done;
       comm.sum(&total, 1);
       energy_input += total;
@@ -597,9 +467,8 @@ struct Solver<T>::Impl {
   device::Kernel<gradient_arguments<T>> gradient_kernel;
   device::Kernel<clean_arguments<T>> clean_kernel;
 
-  double end = std::numeric_limits<double>::infinity();  // where the steps under way stop
-  double time = 0, dt = 0, courant = 0, energy_input = 0, largest = 0, pointwise_seconds = 0;
-  std::int64_t step_number = 0;
+  Clock now;
+  double dt = 0, energy_input = 0, largest = 0, pointwise_seconds = 0;
   double factors_dt = 0;  // the time step of half_factors; dt may be set from outside
 };
 
@@ -610,8 +479,8 @@ Solver<T>::~Solver() = default;
 
 template <class T>
 void Solver<T>::step(std::int64_t steps, double end) {
-  impl_->end = end;
-  for (std::int64_t i = 0; i < steps && impl_->time < end; ++i) impl_->one_step();
+  impl_->now.end = end;
+  for (std::int64_t i = 0; i < steps && impl_->now.time < end; ++i) impl_->one_step();
 }
 
 template <class T>
@@ -653,10 +522,10 @@ State<T> Solver<T>::state() {
                  .scalars = {},
                  .viscosity = s.options.viscosity,
                  .scalar_options = &s.options.scalars,
-                 .time = s.time,
+                 .time = s.now.time,
                  .dt = s.dt,
-                 .courant = s.courant,
-                 .step = s.step_number,
+                 .courant = s.now.courant,
+                 .step = s.now.steps,
                  .energy_input = s.energy_input,
                  .scratch = s.work_fields,
                  .field_values = s.plan->field_values(),

@@ -26,18 +26,9 @@
 #include "weft/turbulence/initial.hpp"
 #include "weft/turbulence/options.hpp"
 #include "weft/turbulence/state.hpp"
+#include "weft/turbulence/time_step.hpp"
 
 namespace weft::turbulence {
-
-// Thrown, on all ranks, if the Courant number exceeds its limit or the velocity is no longer finite. The fields are
-// those before the step that failed.
-class BlownUp : public mpi::CollectiveError {
- public:
-  BlownUp(const std::string& message, std::int64_t step, double courant)
-      : mpi::CollectiveError(message), step(step), courant(courant) {}
-  std::int64_t step;
-  double courant;
-};
 
 // T: float or double. Fields begin as 0.
 template <class T>
@@ -85,11 +76,5 @@ class Solver {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Bytes per rank by Eq. 9, plus what this solver holds in addition, in fields: 3 + scalars for the solution, 5 + 3
-// scalars work fields, 3 + scalars more for RK4, 1 per scalar with a mean gradient; 2 Q message buffers on more than
-// one rank; on GPUs, what the transforms hold of all variables of a stage, as modes and as points, and the work area of
-// the FFT library, which is asked for it. Memory of statistics and of messages by path ipc comes on top.
-std::int64_t predicted_bytes(const Options& options, int ranks, int bytes_of_real);
 
 }  // namespace weft::turbulence
