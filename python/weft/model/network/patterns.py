@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.model.network.collectives import COLLECTIVES, Ends, alltoall, exchange
 from weft.model.network.graph import MOST_MESSAGES, Graph
-from weft.model.project import near_cube
+from weft.model.project.boxes import near_cube
 from weft.model.result import ModelError
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.model.machine import SIZES
-from weft.model.project import near_cube
+from weft.model.project.boxes import near_cube
 from weft.model.result import ModelError
 
 Floats = NDArray[np.float64]
