@@ -25,8 +25,9 @@ from typing import Any
 
 from weft.files import write_json
 from weft.format import table
-from weft.model import calibrate, chips, evidence, formulas, kernels, machine, project
+from weft.model import chips, evidence, formulas, kernels, machine, project
 from weft.model.chips import Chip
+from weft.model.recorded_run import run_of
 from weft.model.result import ModelError
 
 KERNELS, PROJECT = "weft model kernels", "weft model project"
@@ -163,7 +164,7 @@ def record_rows(path: Path, gpu: Gpu) -> Iterator[Row]:
         seconds = found.content["timings"]["solve_seconds"]
         yield Row("workloads", f"{what}, {figures['iterations']} iterations", "ms", None, 1e3 * seconds, "no model")
     else:
-        run = calibrate.run_of(found)
+        run = run_of(found)
         yield run_row(run.workload, run.options, run.seconds, gpu)
 
 

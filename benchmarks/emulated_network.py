@@ -39,10 +39,11 @@ from weft.files import write_json
 from weft.format import seconds as duration
 from weft.model import network as networks
 from weft.model import replay as replays
-from weft.model.calibrate import Run, calibrate, run_of
+from weft.model.calibrate import calibrate
 from weft.model.evidence import read
 from weft.model.machine import Machine
 from weft.model.meetings import MessagePath
+from weft.model.recorded_run import Run, run_of
 from weft.report import plots
 
 ROOT = Path(__file__).parents[1]

@@ -35,10 +35,11 @@ from threads_and_ranks import FAR, core_to_core
 
 from weft.files import write_json
 from weft.format import seconds as duration
-from weft.model.calibrate import Run, calibrate, run_of
+from weft.model.calibrate import calibrate
 from weft.model.evidence import Evidence, read
 from weft.model.machine import Machine
 from weft.model.project import results as ranged
+from weft.model.recorded_run import Run, run_of
 from weft.report import plots
 from weft.run.elements import box_counts
 

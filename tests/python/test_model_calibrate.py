@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from weft.cli.main import weft_command
 from weft.model import caches, calibrate, machine, project
 from weft.model.evidence import read
+from weft.model.recorded_run import run_of
 from weft.model.result import ModelError
 
 TRUE = machine.parse((files("weft.model") / "machines" / "template.toml").read_text(), "template")
@@ -156,9 +157,9 @@ def test_a_range_holds_each_run_predicted_by_the_others_and_widens_outside_their
     assert accuracy.basis == "held-out runs"
     for out in evidence:
         others = [e for e in evidence if e is not out]
-        run = calibrate.run_of(out)
+        run = run_of(out)
         on_others = run.on(calibrate.calibrate(others))
-        known = project.tested(calibrate.run_of(e).on(made).size for e in others)
+        known = project.tested(run_of(e).on(made).size for e in others)
         width = math.log1p(accuracy.value) * project.widening(on_others.size, known)
         assert abs(math.log(on_others.seconds / run.seconds)) <= width * (1 + 1e-9)
 
@@ -328,7 +329,7 @@ def test_runs_on_several_ranks_come_back(tmp_path: Path, workload: str) -> None:
     write(tmp_path / "pingpong", PINGPONG, "pingpong.json")
     made = calibrate.calibrate(read([*paths, tmp_path / "pingpong"]))
     for evidence in read(paths):
-        of = calibrate.run_of(evidence)
+        of = run_of(evidence)
         assert of.on(made).seconds == pytest.approx(of.seconds, rel=1e-6)
 
 
@@ -337,7 +338,7 @@ def test_a_turbulence_run_alone_comes_back_by_its_parts(tmp_path: Path, rows: in
     path = run(tmp_path, "turbulence", 4, grid=256, rows=rows, batch=2, precision="double")
     write(tmp_path / "pingpong", PINGPONG, "pingpong.json")
     for paths in ([path], [path, tmp_path / "pingpong"]):
-        (of, *_) = [calibrate.run_of(e) for e in read(paths) if e.kind == "run"]
+        (of, *_) = [run_of(e) for e in read(paths) if e.kind == "run"]
         found = of.on(calibrate.calibrate(read(paths))).phases
         assert of.options == {"grid": 256, "rows": rows, "batch": 2, "precision": "double"}
         for name in ("FFT", "column MPI", "row MPI"):
@@ -351,7 +352,7 @@ def test_a_run_on_one_rank_that_sends_nothing_comes_back(tmp_path: Path) -> None
     content["timings"]["parts"]["column MPI"]["mean_seconds"] = 0.0
     content["timings"]["parts"]["other"]["mean_seconds"] += moved
     path = write(tmp_path, content)
-    of = calibrate.run_of(read([path])[0])
+    of = run_of(read([path])[0])
     assert of.on(calibrate.calibrate(read([path]), TRUE)).seconds == pytest.approx(of.seconds, rel=1e-3)
 
 

@@ -8,15 +8,12 @@ other computation takes longer by a share (`split_overhead`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import least_squares
 
 from weft.model.machine import Machine, with_constants
-
-if TYPE_CHECKING:
-    from weft.model.calibrate import Run
+from weft.model.recorded_run import Run
 
 FROM_MEMORY = 0.5  # share of the data that comes from memory from which on its rate can be seen
 NONE = 1e-6  # a share of the time so small stands for zero, which the fit only comes close to

@@ -7,16 +7,14 @@ one size has its own a, as its vectors may be full or not, and takes b, what mem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
 from weft.model.caches import missing_share
 from weft.model.machine import Machine
-
-if TYPE_CHECKING:
-    from weft.model.calibrate import Run
+from weft.model.recorded_run import Run
 
 LEAST = 0.1  # spread of missing shares from which on caches and memory can be told apart
 

@@ -86,10 +86,11 @@ def read_table(path: Path) -> list[Run] | None:
 
 def _of_record(path: Path) -> Run:
     """A run of weft: the seconds of an iteration or step, divided up as its breakdown is."""
-    from weft.model import calibrate, evidence, sources
+    from weft.model import evidence, sources
+    from weft.model.recorded_run import run_of
 
     (one,) = evidence.read([path])
-    run = calibrate.run_of(one)
+    run = run_of(one)
     if run.parts:
         terms = dict(run.parts)
     else:

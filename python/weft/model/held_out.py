@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from weft.model import project
 from weft.model.evidence import Evidence
 from weft.model.machine import Accuracy, Machine
+from weft.model.recorded_run import Run
 from weft.model.result import ModelError
-
-if TYPE_CHECKING:
-    from weft.model.calibrate import Run
 
 LEAST = 3  # problems that must have been held out: fewer say nothing of others
 SMALLEST = 1e-6  # an accuracy is above zero

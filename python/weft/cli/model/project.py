@@ -18,8 +18,8 @@ from weft.model.result import ModelError, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from weft.model.calibrate import Run
     from weft.model.machine import Machine
+    from weft.model.recorded_run import Run
 
 MACHINE = click.option(
     "--machine", metavar="NAME|FILE", help="Machine listed by `weft model machines`, or a .toml file of your own."
@@ -122,12 +122,13 @@ def project(
     if runs:
         from weft.model import calibrate
         from weft.model.evidence import read
+        from weft.model.recorded_run import run_of
 
         evidence = read(runs)
         described = calibrate.calibrate(evidence, described)
         for note in calibrate.notes(evidence):
             click.echo(f"note: {note}", err=True)
-        runs_of = [calibrate.run_of(e) for e in evidence if e.kind == "run"]
+        runs_of = [run_of(e) for e in evidence if e.kind == "run"]
         of_run = _options_of_runs(runs_of, workload, {name for name, value in given.items() if value is not None})
     assert described is not None
     allowed = (
