@@ -8,18 +8,33 @@ from collections.abc import Callable, Sequence
 
 from weft.model.network.graph import Graph
 
+# Bytes up to which MPI sends a message at once, as below the limits of MPICH, Open MPI and UCX for eager messages.
+SHORT = 4096
 Ends = dict[int, tuple[int, ...]]  # by rank: the entries that must finish before it continues
 
 
 def exchange(graph: Graph, pairs: Sequence[tuple[int, int, float]], ends: Ends) -> Ends:
-    """Adds concurrent messages. Each waits for the last entries of its two ranks, which continue after it."""
-    made: dict[int, list[int]] = defaultdict(list)
+    """Adds concurrent messages, and returns the entries after which their ranks continue.
+
+    A long message waits for the last entries of both its ranks, and both continue after it. A short one leaves when its
+    sender is ready, which goes on at once, whatever the receiver does meanwhile.
+    """
+    long: dict[int, list[int]] = defaultdict(list)
+    short: dict[int, list[int]] = defaultdict(list)  # by receiver
     for a, b, size in pairs:
+        if size <= SHORT:
+            short[b].append(graph.message(a, b, size, ends.get(a, ())))
+            continue
         number = graph.message(a, b, size, (*ends.get(a, ()), *(ends.get(b, ()) if a != b else ())))
-        made[a].append(number)
+        long[a].append(number)
         if b != a:
-            made[b].append(number)
-    return {**ends, **{rank: tuple(numbers) for rank, numbers in made.items()}}
+            long[b].append(number)
+    made = {}
+    for rank in {**long, **short}:
+        last = (*(long.get(rank) or ends.get(rank, ())), *short.get(rank, ()))
+        # One entry stands for many, or short messages would depend on all before them.
+        made[rank] = last if len(last) <= 2 or rank in long else (graph.delay(0.0, last),)
+    return {**ends, **made}
 
 
 def bcast(graph: Graph, ranks: Sequence[int], size: float, ends: Ends, root: int = 0) -> Ends:
