@@ -180,6 +180,56 @@ def test_messages_inside_a_node_do_not_use_the_network() -> None:
     assert found.link_bytes[: len(network.topology.capacity)].sum() == 0
 
 
+@pytest.mark.parametrize(("ranks", "latencies"), [(2, 1), (3, 2), (4, 2), (5, 3), (6, 3), (7, 4), (8, 3), (12, 4)])
+def test_an_all_reduce_of_a_number_waits_for_no_receiver(ranks: int, latencies: int) -> None:
+    # On three ranks, the second sends its own number before the first has that of the third, which is folded in.
+    network = on(n.full(12))
+    assert n.replay(n.collective("allreduce", ranks, 8.0), network).seconds == pytest.approx(latencies * L, rel=0.02)
+    assert n.replay(n.collective("barrier", ranks, 0.0), network).seconds == pytest.approx((ranks - 1).bit_length() * L)
+    deep = max(rank.bit_count() for rank in range(ranks))  # messages one after another in a binomial tree
+    for name in ("bcast", "reduce", "gather"):
+        assert n.replay(n.collective(name, ranks, 8.0), network).seconds == pytest.approx(deep * L, rel=0.05)
+
+
+def filled_anew(graph: n.Graph, network: n.Network) -> list[float]:
+    """When each message ends if all rates are computed anew whenever a message begins or ends."""
+    capacity, now = network.capacities(), 0.0
+    ends: dict[int, float] = {}
+    flowing: dict[int, float] = {}  # bytes left
+    begins: dict[int, float] = {}
+    while len(ends) < graph.messages:
+        for k in range(graph.messages):
+            if k not in begins and all(b in ends for b in graph.after[k]):
+                begins[k] = now + network.wait(graph.source[k], graph.target[k])
+            if k in begins and k not in flowing and k not in ends and begins[k] <= now:
+                flowing[k] = graph.bytes[k]
+        current = list(flowing)
+        paths = [network.path(graph.source[k], graph.target[k]) for k in current]
+        rates = dict(zip(current, n.max_min(paths, capacity), strict=True))
+        last = [now + flowing[k] / rates[k] for k in current]
+        later = min([*last, *(b for b in begins.values() if b > now)])
+        flowing = {k: left - rates[k] * (later - now) for k, left in flowing.items()}
+        for k, end in zip(current, last, strict=True):
+            if end <= later * (1 + 1e-12):
+                ends[k] = later
+                del flowing[k]
+        now = later
+    return [ends[k] for k in range(graph.messages)]
+
+
+@given(st.sampled_from(TOPOLOGIES), st.integers(1, 40), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_rates_that_are_changed_where_they_must_be_are_those_of_filling_anew(
+    topology: n.Topology, messages: int, chance: random.Random
+) -> None:
+    graph, network = n.Graph(12), on(topology)
+    for k in range(messages):
+        a, b = chance.sample(range(12), 2)
+        after = chance.sample(range(k), min(k, chance.randrange(3)))
+        graph.message(a, b, chance.choice([1e3, 1e5, 1e6, 3e6]), after)
+    assert n.replay(graph, network).finish == pytest.approx(filled_anew(graph, network), rel=1e-7)
+
+
 # --- traces --------------------------------------------------------------------------------------------------------
 
 

@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.model.network.graph import Graph
 from weft.model.network.network import Network
 from weft.model.network.topologies import Floats
 from weft.model.result import ModelError
+
+Ints = NDArray[np.int64]
+SAME = 1e-9  # relative difference of times and rates that rounding explains
 
 
 @dataclass
@@ -27,26 +31,87 @@ class Outcome:
     finish: Floats = field(default_factory=lambda: np.zeros(0))  # time at which each delay and message finished
 
 
+class _Sharing:
+    """Max-min fair rates of flows on links with these capacities.
+
+    A flow is a row of links, filled up with `none`, a link without limit. Work is in proportion to the flows, whatever
+    the number of links.
+    """
+
+    def __init__(self, capacity: Floats) -> None:
+        self.none = len(capacity)
+        self._capacity = np.append(capacity, np.inf)
+        self._left = np.empty(len(capacity) + 1)
+        self._place = np.empty(len(capacity) + 1, dtype=np.int64)
+        self._touched = np.zeros(len(capacity) + 1, dtype=bool)
+
+    def rows(self, paths: Sequence[tuple[int, ...]]) -> Ints:
+        """The flows on these paths."""
+        found = np.full((len(paths), max(map(len, paths), default=0)), self.none)
+        for row, path in zip(found, paths, strict=True):
+            row[: len(path)] = path
+        return found
+
+    def rates(self, rows: Ints, before: Floats | None = None, lowest: float = 0.0) -> Floats:
+        """Progressive filling: the rates of all flows rise together until a link is full, whose flows stop then.
+
+        Flows that had a rate below `lowest` keep it: so far, filling goes as `before`.
+        """
+        found, alive = np.full(len(rows), np.inf), np.arange(len(rows))
+        self._left[rows] = self._capacity[rows]
+        if before is not None:
+            kept = before < lowest * (1 - SAME)
+            found[kept] = before[kept]
+            links = rows[kept].ravel()
+            np.subtract.at(self._left, links, np.repeat(before[kept], rows.shape[1]))
+            self._left[self.none] = np.inf
+            rows, alive = rows[~kept], alive[~kept]
+        while rows.size:
+            links = rows.ravel()
+            place = self._places(links)
+            left = self._left[links]
+            share = left / np.bincount(place)[place]
+            least = share.min()
+            if least == np.inf:
+                break
+            stopped = (share <= least * (1 + 1e-12)).reshape(rows.shape).any(axis=1)
+            found[alive[stopped]] = least
+            ending = np.bincount(place[np.repeat(stopped, rows.shape[1])], minlength=len(links))
+            self._left[links] = np.maximum(0.0, left - least * ending[place])
+            rows, alive = rows[~stopped], alive[~stopped]
+        return found
+
+    def first_full(self, rows: Ints, rates: Floats, new: Ints) -> float:
+        """The rate at which a link of new flows is full, if these rise together and all others as far as before.
+
+        Up to this rate, filling goes as before. `rows` has the new flows too, with infinite `rates`.
+        """
+        self._touched[new] = True
+        self._touched[self.none] = False
+        on = self._touched[rows]
+        self._touched[new] = False
+        links, rate = rows[on], np.repeat(rates[:, None], rows.shape[1], axis=1)[on]
+        place, capacity = self._places(links), self._capacity[links]
+        slower = np.zeros(len(links), dtype=bool)
+        while len(links):  # the level of each link rises until no more flows are slower
+            used, others = np.bincount(place, np.where(slower, rate, 0.0)), np.bincount(place, ~slower)
+            level = (capacity - used[place]) / others[place]
+            more = rate < level
+            if (more == slower).all():
+                return float(level.min())
+            slower = more
+        return math.inf
+
+    def _places(self, links: Ints) -> Ints:
+        """A number for each link, the same for the same one, below their count."""
+        self._place[links] = np.arange(len(links))
+        return self._place[links]
+
+
 def max_min(paths: Sequence[tuple[int, ...]], capacity: Floats) -> Floats:
-    """Max-min fair rates of flows by progressive filling: all rates rise together until a link is saturated."""
-    rates = np.full(len(paths), np.inf)
-    flow = np.repeat(np.arange(len(paths)), [len(p) for p in paths])
-    if not len(flow):
-        return rates
-    used, link = np.unique(np.fromiter(itertools.chain.from_iterable(paths), np.int64, len(flow)), return_inverse=True)
-    left = capacity[used].astype(np.float64)
-    alive = np.ones(len(flow), dtype=bool)
-    while alive.any():
-        count = np.bincount(link[alive], minlength=len(used))
-        share = np.where(count > 0, left / np.maximum(count, 1), np.inf)
-        lowest = share.min()
-        tight = share <= lowest * (1 + 1e-12)
-        stopped = np.unique(flow[alive & tight[link]])
-        rates[stopped] = lowest
-        ending = alive & np.isin(flow, stopped)
-        left = np.maximum(0.0, left - lowest * np.bincount(link[ending], minlength=len(used)))
-        alive &= ~ending
-    return rates
+    """Max-min fair rates of flows on these paths; infinity for a flow without links."""
+    sharing = _Sharing(capacity)
+    return sharing.rates(sharing.rows(paths))
 
 
 def replay(graph: Graph, network: Network) -> Outcome:
@@ -92,35 +157,32 @@ def replay(graph: Graph, network: Network) -> Outcome:
     for number in range(count):
         if waiting[number] == 0:
             begin(number)
-    flows: list[int] = []
-    paths: list[tuple[int, ...]] = []
+    sharing = _Sharing(capacity)
+    flows, rows = np.zeros(0, dtype=np.int64), sharing.rows([])
     left, rates = np.zeros(0), np.zeros(0)
-    users = [0] * len(capacity)  # flows on each link
-    while heap or flows:
-        ends = left / rates if flows else np.zeros(0)
-        soonest = now + float(ends.min()) if flows else math.inf
+    users = np.zeros(len(capacity) + 1, dtype=np.int64)  # flows on each link
+    while heap or len(flows):
+        ends = left / rates
+        soonest = now + float(ends.min(initial=math.inf))
         if heap and heap[0][0] <= soonest:
             step, now = heap[0][0] - now, heap[0][0]
             soonest = math.inf
         else:
             step, now = soonest - now, soonest
-        if flows:
-            # Select flows by their end times, not by the bytes left: a step too short to move the clock must end too.
-            over = ends <= ends.min() * (1 + 1e-9) if soonest < math.inf else np.zeros(len(flows), dtype=bool)
-            left = left - rates * step
-            over |= left <= 1e-9
-        changed = False
-        if flows and over.any():
-            ended = [f for f, o in zip(flows, over, strict=True) if o]
-            keep = ~over
-            flows = [f for f, k in zip(flows, keep, strict=True) if k]
-            paths = [p for p, k in zip(paths, keep, strict=True) if k]
-            left, rates = left[keep], rates[keep]
-            for number in ended:
-                for link in network.path(graph.source[number], graph.target[number]):
-                    found.link_bytes[link] += graph.bytes[number]
-                    users[link] -= 1
-                    changed = changed or users[link] > 0
+        # Select flows by their end times, not by the bytes left: a step too short to move the clock must end too.
+        over = ends <= ends.min() * (1 + SAME) if soonest < math.inf else np.zeros(len(flows), dtype=bool)
+        left = left - rates * step
+        over |= left <= 1e-9
+        changed, lowest = False, math.inf
+        if over.any():
+            ended, links, keep, lowest = flows[over], rows[over], ~over, float(rates[over].min())
+            flows, rows, left, rates = flows[keep], rows[keep], left[keep], rates[keep]
+            size = np.array([graph.bytes[number] for number in ended])
+            used = links < sharing.none
+            np.add.at(found.link_bytes, links[used], np.repeat(size, used.sum(axis=1)))
+            np.subtract.at(users, links, 1)
+            changed = bool((users[links[used]] > 0).any())
+            for number in ended.tolist():
                 finish(number)
         new: list[int] = []
         while heap and heap[0][0] <= now:
@@ -130,19 +192,22 @@ def replay(graph: Graph, network: Network) -> Outcome:
             else:
                 finish(number)
         if new:
-            flows += new
-            alone = []
-            for number in new:
-                path = network.path(graph.source[number], graph.target[number])
-                paths.append(path)
-                alone.append(min(capacity[link] for link in path))
-                for link in path:
-                    changed = changed or users[link] > 0
-                    users[link] += 1
+            links = sharing.rows([network.path(graph.source[n], graph.target[n]) for n in new])
+            width = max(rows.shape[1], links.shape[1])
+            rows, links = (
+                np.pad(of, ((0, 0), (0, width - of.shape[1])), constant_values=sharing.none) for of in (rows, links)
+            )
+            np.add.at(users, links, 1)
+            changed = changed or bool((users[links[links < sharing.none]] > 1).any())
+            flows, rows = np.concatenate([flows, new]), np.concatenate([rows, links])
             left = np.concatenate([left, [graph.bytes[n] for n in new]])
-            rates = np.concatenate([rates, alone])
-        if changed:  # otherwise the flows that started or ended shared no link with another flow
-            rates = max_min(paths, capacity)
+            if changed:
+                rates = np.concatenate([rates, np.full(len(new), np.inf)])
+                lowest = min(lowest, sharing.first_full(rows, rates, links))
+            else:  # those that started share no link with another flow
+                rates = np.concatenate([rates, sharing.rates(links)])
+        if changed:
+            rates = sharing.rates(rows, rates, lowest)
     if done < count:
         raise ModelError(f"the communication graph has a cycle: {count - done} of its {count} entries never start")
     found.seconds = float(np.nanmax(found.finish)) if count else 0.0
