@@ -1,4 +1,4 @@
-// Registration of backends. A new one is a file with an `Opener`, and one line in the table of device.cpp.
+// Registration of backends. A new backend is one file with an `Opener`, and one line in the table of device.cpp.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,11 @@ std::shared_ptr<Device> open_hip(int ordinal);
 Availability cuda_availability();
 Availability hip_availability();
 
-// For backends outside the library (the tests' fibers): afterwards `open(which)` calls `opener`.
+// Registers a backend that is not part of the library (the tests' fibers): afterwards `open(which)` calls `opener`.
 bool register_backend(const std::string& which, Opener opener);
 
-// The rank of this process on its node, from the launcher's environment; else its rank in MPI_COMM_WORLD; else 0.
+// The rank of this process within its node, from the launcher's environment if it is given there; otherwise its rank in
+// MPI_COMM_WORLD; otherwise 0.
 int rank_in_node();
 
 // "N=7,real=double": the constants that select a host instance. With `tiles`, tile sizes (WEFT_TILE_*) follow, ordered

@@ -1,4 +1,4 @@
-// Raw device memory, or host memory that the device's asynchronous copies can use, with one owning class.
+// An owning class for raw memory: device memory, or host memory that the device's asynchronous copies can use.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace weft::device {
 
-// host: pinned; device: the device's own.
+// host: pinned host memory; device: the device's own memory.
 enum class Memory { host, device };
 
-// Owned, movable, not copyable. Null if it has zero bytes.
+// Owned, movable, not copyable. The pointer is null if the buffer has zero bytes.
 class Buffer {
  public:
   Buffer(std::shared_ptr<Device> device, Memory memory, std::size_t bytes)

@@ -11,7 +11,7 @@
 namespace weft::device {
 namespace {
 
-// One cache of a processor: which processors share it, and its bytes.
+// One cache of a processor: its size, and the processors that share it.
 struct Cache {
   std::string shared;
   std::size_t bytes = 0;

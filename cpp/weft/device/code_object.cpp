@@ -1,5 +1,6 @@
-// Layout: "User Guide for AMDGPU Backend" of LLVM, sections "Code Object Metadata" and "Note Records"; the msgpack
-// specification for the encoding. Only what kernel metadata holds is read: maps, arrays, strings, integers, booleans.
+// Reads the layout described in LLVM's "User Guide for AMDGPU Backend", sections "Code Object Metadata" and "Note
+// Records", and in the msgpack specification. It supports only the msgpack types that occur in kernel metadata: maps,
+// arrays, strings, integers and booleans.
 #include "weft/device/code_object.hpp"
 
 #include <elf.h>

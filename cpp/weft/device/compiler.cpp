@@ -22,8 +22,8 @@
 namespace weft::device {
 namespace {
 
-// NVRTC 13.0 and older look for their builtins where the loader does, not in their own folder (in a Python package,
-// say). Opened ahead, they are found by name.
+// NVRTC 13.0 and older search for their builtins library on the loader's path only, not in NVRTC's own folder (for
+// example inside a Python package). If the builtins are opened first, NVRTC finds them by name.
 void open_builtins(const void* of_nvrtc, const std::string& version) {
   Dl_info nvrtc{};
   if (dladdr(of_nvrtc, &nvrtc) == 0 || nvrtc.dli_fname == nullptr) return;
@@ -89,7 +89,7 @@ const char* text_of(const std::string& file) {
   throw std::runtime_error("there is no kernels/" + file + ".hpp in the library");
 }
 
-// `text` and, once each, the kernel files it includes: what a compiled kernel depends on.
+// `text`, followed by every kernel file that it includes, each once: all that a compiled kernel depends on.
 std::string with_includes(const std::string& text) {
   const std::string include = "#include \"weft/kernels/", end = ".hpp\"";
   std::string all;
@@ -109,7 +109,8 @@ std::string with_includes(const std::string& text) {
   return all;
 }
 
-// What NVRTC compiles for: `architecture` itself, or if it knows only older ones, the newest of these as "compute_90".
+// The target passed to NVRTC: `architecture` itself, or, if NVRTC knows only older ones, the newest of these, written
+// as "compute_90".
 std::string target_of(const CompilerApi& api, const std::string& architecture) {
   if (api.known.empty() || !architecture.starts_with("sm_")) return architecture;
   const int wanted = std::atoi(architecture.c_str() + 3);
@@ -176,7 +177,7 @@ Compiled compile_now(const CompilerApi& api, Backend backend, const KernelsSpec&
   return compiled;
 }
 
-// An entry of the cache: the log's length in decimal, a newline, the log, the image.
+// A cache entry: the length of the log in decimal, a newline, the log, the image.
 std::string pack(const Compiled& compiled) {
   return std::to_string(compiled.log.size()) + "\n" + compiled.log + compiled.image;
 }
@@ -214,7 +215,7 @@ KernelResources resources_of_log(const std::string& log, const std::string& kern
   return resources;
 }
 
-// From the cache if it has them.
+// Compiles, unless the result is in the cache.
 Compiled compile_once(Backend backend, const KernelsSpec& spec, const std::string& architecture, int driver_version,
                       const char* text) {
   const std::string source = text != nullptr ? text : text_of(spec.file);
@@ -243,7 +244,7 @@ std::vector<KernelResources> check_now(Backend backend, const KernelsSpec& spec,
   return resources;
 }
 
-// Runs check_now in a child process; the result, or the text of the error, comes back through a pipe.
+// Runs check_now in a child process. The result, or the text of the error, comes back through a pipe.
 std::vector<KernelResources> check_in_child(Backend backend, const KernelsSpec& spec, const std::string& architecture,
                                             const char* text) {
   compiler(backend, 0);  // open the compiler once, not in every child
@@ -253,7 +254,7 @@ std::vector<KernelResources> check_in_child(Backend backend, const KernelsSpec& 
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error(std::string("cannot start a child process: ") + std::strerror(errno));
   if (child == 0) {
-    for (const int crash : {SIGABRT, SIGSEGV, SIGBUS, SIGILL}) std::signal(crash, SIG_DFL);  // nobody's handlers
+    for (const int crash : {SIGABRT, SIGSEGV, SIGBUS, SIGILL}) std::signal(crash, SIG_DFL);  // drop the parent's
     std::string message;
     try {
       const std::vector<KernelResources> r = check_now(backend, spec, architecture, text);

@@ -16,15 +16,15 @@ struct Compiled {
   Backend backend{};
 };
 
-// Kernels of one file with the same constants.
+// Kernels of one file that are compiled with the same constants.
 struct KernelsSpec {
   std::string file;
   std::vector<std::string> names;
   std::vector<Define> defines;
 };
 
-// In files with one instance per order, each kernel has its own tile sizes, so its kernels are compiled one by one. The
-// kernels of other files are compiled into one image.
+// Files with one instance per order give each kernel its own tile sizes, so their kernels are compiled one by one. The
+// kernels of all other files are compiled into one image.
 inline bool compiled_alone(const std::vector<Define>& defines) {
   return std::any_of(defines.begin(), defines.end(), [](const Define& d) { return d.name == "WEFT_N"; });
 }
@@ -37,18 +37,18 @@ inline bool compiled_alone(const std::vector<Define>& defines) {
 Compiled compile(Backend backend, const KernelSpec& spec, const std::string& architecture, int driver_version = 0,
                  const char* text = nullptr);
 
-// Whether the compiler can be opened; `reason` is its version, or why it cannot.
+// Whether the compiler can be opened. `reason` is its version, or why it cannot be opened.
 Availability compiler_availability(Backend backend, int driver_version = 0);
 
-// Compiles kernels of one file without a device and returns the resources of each, to check that none spills or uses a
-// stack. In one compilation, which takes less time than one per kernel and gives each the same code. The name of the
-// architecture selects the compiler. hipRTC runs in a child process, because some versions abort on unknown
-// architectures; this becomes a std::runtime_error, like any failed compilation.
+// Compiles kernels of one file without a device and returns the resources of each, to check that none of them spills or
+// uses a stack. All kernels are compiled together, which is faster than one by one and produces the same code. The name
+// of the architecture selects the compiler. hipRTC runs in a child process, because some versions abort on unknown
+// architectures; an abort becomes a std::runtime_error, like any failed compilation.
 std::vector<KernelResources> compile_check(const KernelsSpec& spec, const std::string& architecture,
                                            const char* text = nullptr);
 
-// The resources of `kernel`, from the log of `ptxas -v` for cuda, and from the metadata note of the code object for hip
-// (registers: vector registers). Throws std::runtime_error if there is no such kernel.
+// The resources of `kernel`: from the log of `ptxas -v` for cuda, from the metadata note of the code object for hip
+// (where registers are vector registers). Throws std::runtime_error if there is no such kernel.
 KernelResources resources_of(const Compiled& compiled, const std::string& kernel);
 
 }  // namespace weft::device

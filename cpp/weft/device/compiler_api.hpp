@@ -1,4 +1,5 @@
-// The run-time compilers' functions, with their names in the vendors' headers: tests/headers compares them.
+// The functions of the run-time compilers, with their names in the vendors' headers. tests/headers compares them with
+// those headers.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace weft::device {
 
-// NVRTC and hipRTC have the same functions under two prefixes.
+// NVRTC and hipRTC provide the same functions under different prefixes.
 struct CompilerApi {
   std::string problem;
   std::string version_text;
@@ -22,13 +23,13 @@ struct CompilerApi {
   int (*image)(void* program, char* bytes);
   int (*destroy)(void** program);
   const char* (*error_text)(int code);
-  // NVRTC's alone, since CUDA 11.2; null where absent.
+  // NVRTC only, since CUDA 11.2; null where absent.
   int (*ptx_size)(void* program, std::size_t* bytes);
   int (*ptx)(void* program, char* bytes);
   int (*count_known)(int* count);
   int (*known_to)(int* architectures);
 
-  std::vector<int> known;  // NVRTC's architectures: 90 for sm_90; empty if it does not say
+  std::vector<int> known;  // NVRTC's architectures: 90 for sm_90; empty if it does not list them
 };
 
 #define WEFT_COMPILER_FUNCTIONS(X)                             \

@@ -26,7 +26,7 @@ std::string name(Backend backend) {
   return "unknown";
 }
 
-// --- streams, events, kernels: handles whose device lives as long as they do ---
+// --- streams, events, kernels: each handle keeps its device alive ---
 
 Stream::Stream(std::shared_ptr<Device> device) : device_(std::move(device)), handle_(device_->create_stream()) {}
 Stream::Stream(Stream&& other) noexcept

@@ -1,7 +1,7 @@
 // Memory, streams, events and kernels of one backend: host, cuda or hip.
 //
 // The CUDA and HIP libraries are opened at run time; `available` says why a backend is absent. Everything made from a
-// Device holds a shared_ptr to it, and so keeps it alive.
+// Device holds a shared_ptr to it and so keeps it alive.
 #pragma once
 
 #include <array>
@@ -75,7 +75,7 @@ struct Define {
   std::string value;
 };
 // A kernel: `file` and `name` under kernels/, and its compile-time constants. WEFT_N and WEFT_REAL choose the host
-// instance; tile sizes (WEFT_TILE_*) matter to GPUs only, the host keeps the default of the source.
+// instance. Tile sizes (WEFT_TILE_*) apply to GPUs only; the host keeps the defaults of the source.
 struct KernelSpec {
   std::string file;  // "vector" for kernels/vector.hpp
   std::string name;  // "axpy"
@@ -97,8 +97,8 @@ struct KernelImpl {
 };
 }  // namespace detail
 
-// What another process of the node needs to open shared memory or a shared event: plain bytes, which may be sent in any
-// way. CUDA's and HIP's handles have this size.
+// What another process on the node needs to open shared memory or a shared event: plain bytes, which may be sent by any
+// means. CUDA's and HIP's handles have this size.
 struct SharedHandle {
   alignas(8) std::array<std::byte, 64> bytes{};
 };
@@ -126,7 +126,8 @@ class Stream {
 class Event {
  public:
   explicit Event(std::shared_ptr<Device> device);
-  // Creates an event that other processes can wait for, or opens one of another process. Neither records times.
+  // Creates an event that other processes can wait for, or opens one created by another process. Such events record no
+  // times.
   static Event shared(std::shared_ptr<Device> device, SharedHandle& handle);
   static Event opened(std::shared_ptr<Device> device, const SharedHandle& handle);
   ~Event();
@@ -137,8 +138,8 @@ class Event {
 
   void record(Stream& stream);
   void synchronize();
-  void wait_on(Stream& stream);                    // later work of `stream` waits for this event
-  double seconds_since(const Event& begin) const;  // both completed
+  void wait_on(Stream& stream);                    // later work on `stream` waits for this event
+  double seconds_since(const Event& begin) const;  // both must have completed
 
  private:
   Event(std::shared_ptr<Device> device, void* handle) : device_(std::move(device)), handle_(handle) {}
@@ -147,16 +148,17 @@ class Event {
   void* handle_;
 };
 
-// A kernel whose parameters are not known when compiling: what Device::kernel gives. Hold it as a Kernel.
+// A kernel whose parameter types are not known at compile time, as returned by Device::kernel. Store it as a Kernel.
 class LoadedKernel {
  public:
   LoadedKernel(std::shared_ptr<detail::KernelImpl> impl, const char* name) : impl_(std::move(impl)), name_(name) {}
   LoadedKernel() = default;
 
-  // Throws std::invalid_argument unless the kernel has as many parameters, of these sizes in bytes. A GPU's kernel of
-  // which the host has no instance is not checked.
+  // Throws std::invalid_argument unless the kernel has this number of parameters, of these sizes in bytes. A GPU kernel
+  // without a host instance is not checked.
   void check(std::span<const std::size_t> sizes) const { impl_->check(sizes); }
-  // `arguments`: the address of each. No blocks, no launch. Throws std::invalid_argument for more than largest_launch.
+  // `arguments` holds the address of each argument. With zero blocks nothing is launched. Throws std::invalid_argument
+  // for more than largest_launch blocks.
   void launch(Stream& stream, std::int64_t blocks, Shape threads, void** arguments) const;
   KernelResources resources() const { return impl_->resources(); }
 
@@ -166,8 +168,9 @@ class LoadedKernel {
 };
 inline constexpr std::int64_t largest_launch = 2147483647;  // blocks; kernels count them in an int
 
-// A kernel with parameters of the types P, as in its source (there `long` is std::int64_t): arguments of a launch are
-// converted to them. Sizes and number of the parameters are checked where the kernel is made from a loaded one.
+// A kernel with parameters of the types P, as in its source (where `long` corresponds to std::int64_t). The arguments
+// of a launch are converted to these types. The number and sizes of the parameters are checked on construction from a
+// loaded kernel.
 template <class... P>
 class Kernel {
   static_assert((std::is_trivially_copyable_v<P> && ...));
@@ -195,9 +198,9 @@ class Device : public std::enable_shared_from_this<Device> {
   Backend backend() const { return info().backend; }
   bool is_host() const { return backend() == Backend::host; }
 
-  // Bytes that can still be allocated, of all that this machine's processes share.
+  // Bytes that can still be allocated, counting the allocations of all processes on this machine.
   virtual std::int64_t free_bytes() const = 0;
-  // The same text in all processes of the node that use this memory, and only there.
+  // Names the memory: the text is the same in all processes of the node that use this memory, and only in those.
   virtual std::string memory_name() const { return name(backend()); }
 
   virtual void* allocate(std::size_t bytes) = 0;  // device memory, 64-byte aligned (256 on GPUs)
@@ -206,15 +209,15 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void release_pinned(void* pointer) noexcept = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, CopyKind kind, Stream& stream) = 0;  // asynchronous
   virtual void fill_zero(void* pointer, std::size_t bytes, Stream& stream) = 0;
-  // The same, blocking, on a stream that a GPU keeps for this purpose. They do not wait for other streams.
+  // The same, but blocking, on a stream that a GPU keeps for this purpose. These copies do not wait for other streams.
   virtual void copy_now(void* to, const void* from, std::size_t bytes, CopyKind kind);
   virtual void zero_now(void* pointer, std::size_t bytes);
 
   virtual void* create_stream() = 0;
   virtual void destroy_stream(void* stream) noexcept = 0;
   virtual void synchronize_stream(void* stream) = 0;
-  // Runs `work`, which lets another library enqueue on `stream`, with the device made current; on a GPU the work
-  // becomes an interval of the device's timeline.
+  // Runs `work`, in which another library may enqueue on `stream`, with this device current. On a GPU the work becomes
+  // an interval of the device's timeline.
   virtual void enqueue(const char* name, Stream& stream, const std::function<void()>& work);
 
   virtual void* create_event() = 0;
@@ -226,10 +229,10 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // Used by SharedMemory and Event (shared.hpp): memory and events that other processes of the node can use. A device
   // that cannot share memory keeps these defaults, which throw. A handle is valid in other processes, not in the one
-  // that made it, until stop_sharing; an opened event is destroyed like any other.
+  // that made it, until stop_sharing. An opened event is destroyed like any other.
   virtual std::string sharing_problem() const { return "the " + info().name + " cannot share memory"; }
   virtual void* allocate_shared(std::size_t bytes, SharedHandle& handle);
-  virtual void stop_sharing(void*) noexcept {}    // call this once every process that needs it has opened it
+  virtual void stop_sharing(void*) noexcept {}    // call this once all processes that need it have opened it
   virtual void release_shared(void*) noexcept {}  // on GPUs: only after all processes have closed it
   virtual void* open_shared(const SharedHandle& handle);
   virtual void close_shared(void*) noexcept {}
@@ -240,13 +243,13 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual bool supports_graphs() const { return false; }
   virtual void begin_capture(void* stream);
   virtual void* end_capture(void* stream);
-  virtual void abandon_capture(void*) noexcept {}  // ends a capture that failed, whatever state it is in
+  virtual void abandon_capture(void*) noexcept {}  // ends a failed capture, whatever its state
   virtual void replay_graph(void* graph, void* stream);
   virtual void destroy_graph(void*) noexcept {}
 
-  // Compiles (or finds in the cache) and loads. Errors quote the compiler's log.
+  // Compiles the kernel, or finds it in the cache, and loads it. Errors quote the compiler's log.
   LoadedKernel kernel(const KernelSpec& spec);
-  // The kernel for values of type T (WEFT_REAL), with other constants, such as WEFT_N, the order.
+  // The kernel for values of type T (WEFT_REAL), with other constants such as WEFT_N, the order.
   template <class T>
   LoadedKernel kernel(std::string file, std::string name, std::vector<Define> others = {}) {
     others.push_back({"WEFT_REAL", type_name<T>()});
@@ -257,12 +260,13 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual std::shared_ptr<detail::KernelImpl> load(const KernelSpec& spec) = 0;
 };
 
-// `which`: "auto" (cuda, else hip, else host), "host", "cuda", "hip"; `ordinal` selects the GPU; -1: the rank within
-// the node modulo the number of GPUs (not collective: the rank is taken from the launcher's environment). Opening the
-// same device twice returns the same object. Throws std::runtime_error with the reason if a requested GPU is absent.
+// `which`: "auto" (cuda, else hip, else host), "host", "cuda" or "hip". `ordinal` selects the GPU; -1 selects the rank
+// within the node modulo the number of GPUs (not collective: the rank is taken from the launcher's environment).
+// Opening the same device twice returns the same object. Throws std::runtime_error with the reason if the requested GPU
+// is not available.
 std::shared_ptr<Device> open(const std::string& which, int ordinal = -1);
 
-// Device memory of T: owned, movable, not copyable. Zero-sized arrays are allowed.
+// An owned array of T in device memory: movable, not copyable. Zero-sized arrays are allowed.
 template <class T>
 class Array {
  public:
@@ -295,7 +299,8 @@ class Array {
   std::size_t bytes() const { return size_ * sizeof(T); }
   bool empty() const { return size_ == 0; }
 
-  // Blocking copies, for set-up and output. They do not wait for streams: synchronise those that use the array first.
+  // Blocking copies, for set-up and output. They do not wait for streams, so first synchronise those that use the
+  // array.
   void upload(std::span<const T> values) {
     if (values.size() != size_) throw std::invalid_argument("Array::upload: sizes differ");
     if (size_ == 0) return;

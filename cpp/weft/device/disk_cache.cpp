@@ -70,7 +70,7 @@ DiskCache::Found DiskCache::read(const std::string& key) const {
   std::string value = text.substr(begin + header.key_bytes);
   if (hash(value) != header.checksum) return damaged;
   if (header.key_bytes != key.size() || text.compare(begin, key.size(), key) != 0)
-    return {};  // the entry of another key
+    return {};  // this file holds the entry of another key
   return {.value = std::move(value), .damaged = false};
 }
 
@@ -140,7 +140,7 @@ bool CacheLock::note(const std::string& text) const {
   if (bytes >= 0 && text == last && fstat(file_, &status) == 0 && std::time(nullptr) - status.st_mtime < 600)
     return false;
   const bool written = ftruncate(file_, 0) == 0 && pwrite(file_, text.data(), text.size(), 0) >= 0;
-  static_cast<void>(written);  // otherwise the next process notes the same once more
+  static_cast<void>(written);  // if it failed, the next process only repeats the message
   return true;
 }
 

@@ -11,8 +11,8 @@
 
 namespace weft::device {
 
-// What to try to open: the environment variable may name a library, or folders (separated by colons) that hold one;
-// then follows the loader's own search. `versions` are in order of preference.
+// The names to try to open: the environment variable may name a library, or folders (separated by colons) that contain
+// one; after these comes the loader's own search. `versions` are in order of preference.
 inline std::vector<std::string> library_names(const char* variable, const std::vector<std::string>& versions) {
   std::vector<std::string> folders, names;
   if (const char* value = std::getenv(variable)) {
@@ -33,7 +33,7 @@ inline std::vector<std::string> library_names(const char* variable, const std::v
 
 class DynamicLibrary {
  public:
-  // The first of `names` that opens; if none does, `problem` keeps the loader's message about the first.
+  // Opens the first of `names` that can be opened. If none can, `problem` keeps the loader's message about the first.
   explicit DynamicLibrary(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,4 @@
-// Filling an array of a device with what the host computes, without all of it on the host at once.
+// Fills a device array with values computed on the host, without holding all of them in host memory at once.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,9 @@
 
 namespace weft::device {
 
-// fill(begin, end, values) writes the items [begin, end) of `each` values to `values`: at once into an array on the
-// host, else piece by piece into host memory of at most `piece_bytes` (and one item).
+// fill(begin, end, values) writes items [begin, end), of `each` values each, to `values`. An array on the host is
+// filled in one call. Otherwise the values are computed and copied piece by piece, using at most `piece_bytes` of host
+// memory (or one item, if that is larger).
 template <class T, class Fill>
 void fill(Array<T>& array, Device& device, std::int64_t each, Fill&& fill,
           std::int64_t piece_bytes = std::int64_t{64} << 20) {

@@ -1,6 +1,6 @@
-// The GPU drivers as a table of entry points. CUDA's driver API and HIP's runtime API have functions of the same shape
-// under two names (gpu_names.hpp), so one implementation (gpu_device.cpp) serves both; the few that differ are
-// std::functions here.
+// The GPU drivers as a table of entry points. CUDA's driver API and HIP's runtime API have functions of the same form
+// under different names (gpu_names.hpp), so one implementation (gpu_device.cpp) serves both. The few functions that
+// differ are std::functions here.
 //
 // Handles (streams, events, modules, graphs) and device addresses are void*: CUdeviceptr has the same representation on
 // every system weft builds on. Functions return 0 for success.
@@ -26,7 +26,7 @@ struct GpuApi {
   int (*device_name)(char* name, int length, int ordinal);
   int (*device_memory)(std::size_t* bytes, int ordinal);
   int (*device_attribute)(int* value, int attribute, int ordinal);
-  int (*device_uuid)(void* sixteen_bytes, int ordinal);  // null where the driver has none
+  int (*device_uuid)(void* sixteen_bytes, int ordinal);  // null if the driver lacks this function
   int (*memory_info)(std::size_t* free, std::size_t* total);
   int (*allocate)(void** pointer, std::size_t bytes);
   int (*release)(void* pointer);
@@ -61,7 +61,7 @@ struct GpuApi {
   int (*destroy_graph)(void* graph);
   int (*destroy_executable)(void* executable);
 
-  // Null where the driver has no inter-process handles.
+  // Null if the driver has no inter-process handles.
   int (*memory_handle)(SharedHandle* handle, void* pointer);
   int (*open_memory)(void** pointer, SharedHandle handle, unsigned flags);
   int (*close_memory)(void* pointer);
@@ -79,7 +79,7 @@ struct GpuApi {
   } attributes;
 };
 
-// Opened once; see `problem` for a failure.
+// Opened once. If that fails, `problem` says why.
 const GpuApi& cuda_api();
 const GpuApi& hip_api();
 inline const GpuApi& gpu_api(Backend backend) { return backend == Backend::hip ? hip_api() : cuda_api(); }

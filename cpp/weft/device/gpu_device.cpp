@@ -25,8 +25,8 @@
 namespace weft::device {
 namespace {
 
-// The drivers share whole blocks of memory, which may hold several small allocations (CUDA Programming Guide,
-// "Interprocess Communication"). An allocation of a multiple of this size has its blocks to itself.
+// The drivers share whole blocks of memory, and one block may hold several small allocations (CUDA Programming Guide,
+// "Interprocess Communication"). An allocation whose size is a multiple of this one shares its blocks with no other.
 constexpr std::size_t shared_unit = std::size_t{2} << 20;
 
 class GpuDevice final : public Device {
@@ -74,7 +74,7 @@ class GpuDevice final : public Device {
     check(api_.memory_info(&free, &total), "asking for the free memory of the device");
     return static_cast<std::int64_t>(free);
   }
-  // Processes may number the same GPUs differently (CUDA_VISIBLE_DEVICES), so its number comes second.
+  // The number of a GPU comes second, because processes may number the same GPUs differently (CUDA_VISIBLE_DEVICES).
   std::string memory_name() const override {
     std::string uuid(16, '\0');
     const bool known = api_.device_uuid != nullptr && api_.device_uuid(uuid.data(), ordinal_) == 0;
@@ -263,7 +263,8 @@ class GpuDevice final : public Device {
     if (api_.activate(context_, ordinal_) == 0) api_.destroy_executable(graph);
   }
 
-  // Runs `work`, which enqueues on `stream` and returns the driver's code; timed on the device if the trace is on.
+  // Runs `work`, which enqueues on `stream` and returns the driver's error code. The device times it if the trace is
+  // on.
   template <class Work>
   void timed(const char* name, trace::Category category, std::int64_t bytes, void* stream, Work&& work) {
     activate();
@@ -315,8 +316,8 @@ class GpuDevice final : public Device {
     return std::any_of(pending_.begin(), pending_.end(), [=](const Pending& p) { return p.stream == stream; });
   }
 
-  // Runs `work` on the device's own stream and waits for it. That stream has a number only meanwhile: the numbers of
-  // other streams do not depend on whether it exists.
+  // Runs `work` on the device's own stream and waits for it. That stream has a number only during the call, so the
+  // numbers of other streams do not depend on whether it exists.
   template <class Work>
   void at_once(Work&& work) {
     if (own_stream_)
@@ -339,7 +340,7 @@ class GpuDevice final : public Device {
   int number_of(void* stream) const {
     return static_cast<int>(std::find(streams_.begin(), streams_.end(), stream) - streams_.begin());
   }
-  // Delays subsequent work on the stream, and nothing else.
+  // Delays later work on the stream without occupying the device.
   void delay(void* stream, std::int64_t ns) {
     const auto sleep = [](void*, int, void* data) {
       std::this_thread::sleep_for(std::chrono::nanoseconds(reinterpret_cast<std::intptr_t>(data)));
@@ -348,10 +349,13 @@ class GpuDevice final : public Device {
           "delaying a launch for WEFT_TRACE_DELAY");
   }
 
-  // Turns the finished work of `stream` into intervals. Device clocks are tied to the host's by an event recorded and
-  // waited for here; times are counted back from it, so the single-precision milliseconds of the drivers stay sharp.
-  // The host sees only between which two instants the event came. Within them the device's own clock decides, counted
-  // on from the last such event: else streams would be shifted against one another by what kept the host.
+  // Turns the finished work of `stream` into intervals. Device times are tied to the host's clock by a reference event,
+  // recorded and waited for here. Times are counted back from that event, which keeps the drivers' single-precision
+  // milliseconds accurate.
+  //
+  // On the host's clock the event lies between the start of its recording and the end of the wait. Within these bounds
+  // its time is that of the previous reference event plus the time that the device measured since. Otherwise any delay
+  // of the host would shift the streams relative to one another.
   void collect(void* stream) {
     void* reference = spare_event();
     const std::int64_t earliest = trace::now_ns();
@@ -385,18 +389,18 @@ class GpuDevice final : public Device {
   bool capturing_ = false;
   std::vector<Pending> pending_;
   std::vector<void*> spare_events_;
-  void* reference_ = nullptr;  // the event that device times were last counted from, and when it was
+  void* reference_ = nullptr;  // the event that device times were last counted from, and its time
   std::int64_t reference_ns_ = 0;
   std::vector<void*> streams_;             // by number, nullptr where free
-  std::optional<Stream> own_stream_;       // of at_once
-  std::map<std::string, Module> modules_;  // by what was compiled together: a file or a kernel, and the defines
+  std::optional<Stream> own_stream_;       // the stream used by at_once
+  std::map<std::string, Module> modules_;  // key: what was compiled together (a file or a kernel) and the defines
 };
 
 class GpuKernel final : public detail::KernelImpl {
  public:
   GpuKernel(std::shared_ptr<GpuDevice> device, void* function, const KernelSpec& spec, KernelResources resources)
       : device_(std::move(device)), function_(function), name_(trace::intern(spec.name)), resources_(resources) {
-    // Where the host has an instance of this kernel, its parameters' sizes are known and can be checked.
+    // If the host has an instance of this kernel, the sizes of its parameters are known and can be checked.
     if (const HostKernel* host = find_host_kernel(spec.file, spec.name, constants_of(spec))) expected_ = host;
   }
 
@@ -442,8 +446,8 @@ std::shared_ptr<detail::KernelImpl> GpuDevice::load(const KernelSpec& spec) {
   };
   KernelResources resources{};
   try {
-    resources = resources_of(found->second.compiled, spec.name);  // drivers do not tell of spills
-  } catch (const std::runtime_error&) {  // a compiler whose words are not known is no reason not to run
+    resources = resources_of(found->second.compiled, spec.name);  // drivers do not report spills
+  } catch (const std::runtime_error&) {  // a compiler log in an unknown format is no reason not to run
     resources.spill_bytes = resources.scalar_spills = unknown_resource;
   }
   resources.registers = attribute(gpu::register_count);

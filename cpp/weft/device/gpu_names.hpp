@@ -2,7 +2,7 @@
 // without those headers; tests/headers compares the signatures, values and sizes with them.
 #pragma once
 
-// Of GpuApi (gpu_api.hpp): member, CUDA's name, HIP's name.
+// Functions of GpuApi (gpu_api.hpp): member, CUDA's name, HIP's name.
 #define WEFT_GPU_FUNCTIONS(X)                                                                                   \
   X(init, cuInit, hipInit)                                                                                      \
   X(version_of_driver, cuDriverGetVersion, hipDriverGetVersion)                                                 \
@@ -42,7 +42,7 @@
   X(destroy_graph, cuGraphDestroy, hipGraphDestroy)                                                             \
   X(destroy_executable, cuGraphExecDestroy, hipGraphExecDestroy)
 
-// The same, where drivers may lack the function.
+// Functions that a driver may lack: member, CUDA's name, HIP's name.
 #define WEFT_GPU_OPTIONAL_FUNCTIONS(X)                       \
   X(device_uuid, cuDeviceGetUuid_v2, hipDeviceGetUuid)       \
   X(memory_handle, cuIpcGetMemHandle, hipIpcGetMemHandle)    \
@@ -51,7 +51,7 @@
   X(event_handle, cuIpcGetEventHandle, hipIpcGetEventHandle) \
   X(open_event, cuIpcOpenEventHandle, hipIpcOpenEventHandle)
 
-// Value of both, and its two names.
+// Constants with the same value in both drivers: value, CUDA's name, HIP's name.
 #define WEFT_GPU_CONSTANTS(X)                                                                                    \
   X(ordered_stream, 0, CU_STREAM_DEFAULT, hipStreamDefault)                                                      \
   X(portable_pinned_memory, 1, CU_MEMHOSTALLOC_PORTABLE, hipHostMallocPortable)                                  \
@@ -75,7 +75,7 @@
 
 namespace weft::device::gpu {
 
-// What only one of the drivers has.
+// Functions that only one of the drivers has.
 struct CudaFunctions {
   int (*error_string)(int code, const char** text);
   int (*retain)(void** context, int ordinal);
@@ -98,8 +98,8 @@ WEFT_GPU_CONSTANTS(WEFT_CONSTANT)
 #undef WEFT_CONSTANT
 inline constexpr int capability_major = 75, capability_minor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 
-// The flag that opening another process's memory requires: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
-// hipIpcMemLazyEnablePeerAccess. HIP's was 0 before version 6, and HIP refuses any other value.
+// The flag required to open another process's memory: CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
+// hipIpcMemLazyEnablePeerAccess. Before version 6 HIP's flag was 0, and HIP refuses any other value.
 constexpr unsigned with_peer_access(bool hip, int driver_version) {
   constexpr int hip_6 = 60000000;
   return hip && driver_version < hip_6 ? 0 : 1;

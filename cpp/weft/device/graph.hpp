@@ -1,6 +1,6 @@
-// A sequence of launches recorded once and replayed at the cost of one (CUDA and HIP graphs).
+// A sequence of launches that is recorded once and replayed at the cost of one launch (CUDA and HIP graphs).
 //
-// On a device without graphs (`supported` is false: the host) the caller launches as usual.
+// On a device without graphs (`supported` is false: the host) the caller launches the kernels one by one.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@ class Graph {
  public:
   static bool supported(const Device& device) { return device.supports_graphs(); }
 
-  // Records what `work` enqueues on `stream` without running it. `work` may only launch kernels, copy between pinned
-  // or device memory and fill: no allocation, no synchronisation. Pointers and scalar arguments are fixed.
+  // Records what `work` enqueues on `stream` without running it. `work` may only launch kernels, copy between pinned or
+  // device memory, and fill: it must not allocate or synchronise. Pointers and scalar arguments are fixed at recording.
   template <class Work>
   Graph(Stream& stream, Work&& work) : device_(stream.device().shared_from_this()) {
     device_->begin_capture(stream.handle());
     try {
       std::forward<Work>(work)();
     } catch (...) {
-      device_->abandon_capture(stream.handle());  // never throws: the error of `work` is the one to report
+      device_->abandon_capture(stream.handle());  // never throws: the error to report is that of `work`
       throw;
     }
     handle_ = device_->end_capture(stream.handle());

@@ -33,10 +33,10 @@ namespace fs = std::filesystem;
 const std::string all_ahead = "build weft with -DWEFT_ORDERS=all -DWEFT_TYPES=all, which compiles all kernels ahead";
 
 struct Ran {
-  int status;  // of the process, as waitpid() has it; -1: it did not start
+  int status;  // exit status as from waitpid(); -1: the program did not start
   std::string output;
 };
-// Runs a program to its end. Its standard output and error come together.
+// Runs a program to its end. Its standard output and error are collected together.
 Ran run(const std::vector<std::string>& words) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {-1, std::strerror(errno)};
@@ -68,8 +68,8 @@ Ran run(const std::vector<std::string>& words) {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 struct HostCompiler {
-  std::string path;     // empty: there is none
-  std::string version;  // without one, that of the compiler weft was built with: whose objects the cache may have
+  std::string path;     // empty: no compiler
+  std::string version;  // without a compiler: the version weft was built with, whose objects the cache may hold
 };
 HostCompiler find_compiler() {
   std::vector<std::string> names{WEFT_HOST_CXX, "c++", "g++"};
@@ -81,7 +81,7 @@ HostCompiler find_compiler() {
   return {"", WEFT_HOST_CXX_VERSION};
 }
 
-// The flags of the files that CMake compiles for the processor.
+// The flags of the files that CMake compiles for this processor.
 std::vector<std::string> options() {
   std::vector<std::string> all;
   std::istringstream words(WEFT_HOST_CXX_OPTIONS);
@@ -89,7 +89,7 @@ std::vector<std::string> options() {
   return all;
 }
 
-// Which processor -march=native means: the first one's description.
+// Identifies the processor that -march=native stands for: the description of the first one.
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
   std::string all;
@@ -116,7 +116,7 @@ std::string main_text(const std::string& file, const std::string& constants) {
          header_of(file) + "\"\n#include \"weft/device/host_module.hpp\"\n";
 }
 
-// The library's files that `text` includes, and what they include, by path.
+// The library's files that `text` includes, directly or indirectly, by path.
 std::map<std::string, std::string> headers_of(const std::string& text) {
   std::map<std::string, const char*> known;
   for (const KernelText& kernel : kernel_texts())
@@ -138,7 +138,7 @@ std::map<std::string, std::string> headers_of(const std::string& text) {
   return found;
 }
 
-// A folder of its own for the length of one compilation.
+// A temporary folder for one compilation.
 class Folder {
  public:
   Folder() {
@@ -161,7 +161,7 @@ std::string described(const std::string& file, const std::string& constants) {
   return header_of(file).substr(5) + " (" + constants + ")";
 }
 
-// The shared object's bytes.
+// Compiles the unit and returns the bytes of the shared object.
 std::string compile_now(const HostCompiler& compiler, const std::string& file, const std::string& constants,
                         const std::string& text, const std::map<std::string, std::string>& headers) {
   const Folder folder;
@@ -197,7 +197,8 @@ std::string compile_now(const HostCompiler& compiler, const std::string& file, c
   return std::move(bytes).str();
 }
 
-// One line per order and type, whichever process of those that wait for each other compiles; `lock` remembers.
+// Prints one line per order and type, no matter which of the waiting processes compiles. `lock` records what was
+// printed.
 void announce(CacheLock* lock, const std::string& constants) {
   std::string what = "the " + constants.substr(constants.find("real=") + 5) + " kernels";
   if (constants.starts_with("N=")) what += " of order " + constants.substr(2, constants.find(',') - 2);
@@ -249,7 +250,8 @@ std::string object_of(const std::string& file, const std::string& constants) {
   return object;
 }
 
-// Opened from memory: the cache's entry has more in it than the object, and its folder may forbid programs.
+// The object is opened from memory, because the cache entry holds more than the object, and because the cache's file
+// system may not allow execution.
 void open_object(const std::string& file, const std::string& constants, const std::string& object) {
   const auto fail = [&](const std::string& what) {
     throw std::runtime_error("opening the compiled " + described(file, constants) + ": " + what);

@@ -36,7 +36,7 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// What the host kernels were compiled for, widest first.
+// The instruction set that the host kernels were compiled for, widest first.
 const char* vector_set() {
 #if defined(__AVX512F__)
   return "avx512";
@@ -66,7 +66,7 @@ class HostKernelImpl final : public detail::KernelImpl {
       run(arguments, 0, blocks);
       return;
     }
-    // Contiguous shares, the same for the same number of blocks: threads meet the pages they touched first.
+    // Contiguous shares that depend only on the number of blocks: each thread works on the pages that it touched first.
 #pragma omp parallel num_threads(threads)
     {
       const auto share = [&](unsigned long i) { return static_cast<unsigned>(blocks * i / omp_get_num_threads()); };
@@ -122,7 +122,7 @@ void HostDevice::release(void* pointer) noexcept {
   std::free(pointer);
 }
 
-// Ends the program where the guard is damaged: so is somebody else's memory, and release cannot throw.
+// Aborts if the guard is damaged: memory of another array may be damaged too, and release cannot throw.
 void HostDevice::check_guard(void* pointer) noexcept {
   const std::lock_guard lock(mutex_);
   const auto entry = sizes_.find(pointer);
@@ -164,11 +164,12 @@ struct HostHandle {
 
 bool has_large_pages(std::size_t bytes) { return bytes >= 2 * huge_page; }
 
-// Mapped, and present. Where there are several large pages, in these: Linux gives them to shared memory by itself only
-// if an administrator has asked for it, but collapses small ones on request (since 6.1; elsewhere they stay small).
+// Maps the file and makes its pages present. Arrays of several large pages are aligned so that they can use them. Linux
+// uses large pages for shared memory only if an administrator has enabled it, but replaces small pages by large ones on
+// request (since 6.1; on older versions the pages stay small).
 void* map(int file, std::size_t bytes) {
   const std::size_t unit = has_large_pages(bytes) ? huge_page : 0;
-  // Addresses that are free, from a multiple of the unit on.
+  // Reserves free addresses, so that the mapping can start at a multiple of the unit.
   auto* const reserved = static_cast<char*>(mmap(nullptr, bytes + unit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   if (reserved == MAP_FAILED) fail("reserving " + std::to_string(bytes) + " bytes of addresses", errno);
   const std::size_t before = unit == 0 ? 0 : huge_page - reinterpret_cast<std::uintptr_t>(reserved) % huge_page;
@@ -182,7 +183,7 @@ void* map(int file, std::size_t bytes) {
   if (unit == 0) return pointer;
   munmap(reserved, before);
   if (before < unit) munmap(reserved + before + bytes, unit - before);
-  constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers do not have
+  constexpr int collapse = 25;  // MADV_COLLAPSE, missing in older headers
   madvise(pointer, bytes, collapse);
   return pointer;
 }
@@ -196,7 +197,7 @@ void* HostDevice::allocate_shared(std::size_t bytes, SharedHandle& handle) {
   if (file < 0) fail("memfd_create", errno);
   void* pointer = nullptr;
   try {
-    // Now, and not by a signal at the first touch.
+    // Fails here if memory is short, not by a signal at the first touch.
     if (const int code = posix_fallocate(file, 0, static_cast<off_t>(total)); code != 0)
       fail("reserving " + std::to_string(total) + " bytes of shared memory", code);
     pointer = map(file, total);

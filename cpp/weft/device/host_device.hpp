@@ -1,6 +1,7 @@
-// The host backend: memory of the process, streams that do their work at once, kernels as calls on OpenMP threads.
+// The host backend: memory of the process, streams that execute work immediately, and kernels as calls on OpenMP
+// threads.
 //
-// WEFT_CHECK=1 turns it into a checking backend: fresh memory is all ones bits (NaN in both precisions, -1 in
+// WEFT_CHECK=1 turns it into a checking backend: all bits of fresh memory are ones (NaN in both precisions, -1 in
 // integers), and writes past the end of an array are found when it is released.
 #pragma once
 
@@ -41,8 +42,9 @@ class HostDevice : public Device {
     return std::chrono::duration<double>(*static_cast<Time*>(end) - *static_cast<Time*>(begin)).count();
   }
 
-  // Anonymous shared memory (memfd), which other processes open through /proc: it has no name that a crash could leave
-  // behind, and does not count against the size of /dev/shm. Streams are never late, so shared events say nothing.
+  // Anonymous shared memory (memfd), which other processes open through /proc: it has no name that could outlive a
+  // crash, and does not count against the size of /dev/shm. Host streams have no pending work, so shared events do
+  // nothing.
   std::string sharing_problem() const override { return ""; }
   void* allocate_shared(std::size_t bytes, SharedHandle& handle) override;
   void stop_sharing(void* pointer) noexcept override;

@@ -11,7 +11,7 @@
 namespace weft::device {
 namespace {
 
-// The number after `name` in a file of names and numbers.
+// The number that follows `name` in a file of names and numbers.
 std::optional<std::int64_t> entry(const std::filesystem::path& file, const std::string& name) {
   std::ifstream in(file);
   for (std::string word; in >> word;)
@@ -43,7 +43,7 @@ void prefer_large_pages(void* memory, std::size_t bytes) {
   if (bytes < worthwhile) return;
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
   const std::size_t skipped = (page - reinterpret_cast<std::uintptr_t>(memory) % page) % page;
-  madvise(static_cast<char*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE);  // if it fails, pages are small
+  madvise(static_cast<char*>(memory) + skipped, bytes - skipped, MADV_HUGEPAGE);  // if this fails, the pages stay small
 }
 
 }  // namespace weft::device

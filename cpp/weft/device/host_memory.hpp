@@ -1,4 +1,4 @@
-// The host's memory: how much is still available, and large arrays in it.
+// The host's memory: how much is available, and the allocation of large arrays.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace weft::device {
 
-// Bytes that the processes of this node can still allocate, within the limit of their container, whose files (control
-// groups, version 2) are in `group`. What a container's page cache holds counts as free.
+// Bytes that the processes of this node can still allocate within the limit of their container. `group` is the folder
+// of the container's control group (version 2). The page cache of a container counts as free.
 std::int64_t free_host_bytes(const std::filesystem::path& group = "/sys/fs/cgroup");
 
-// Requests large pages for memory that was allocated but not yet written. Of arrays of many megabytes, the system takes
-// longer to provide small pages than a set-up takes to fill them.
+// Requests large pages for memory that was allocated but not yet written. For arrays of many megabytes, providing small
+// pages takes the system longer than filling them during set-up.
 void prefer_large_pages(void* memory, std::size_t bytes);
 
-// A vector of `size` copies of `value`, in large pages where that pays.
+// A vector of `size` copies of `value`, in large pages if it is big enough to benefit.
 template <class T>
 std::vector<T> large_vector(std::size_t size, const T& value = {}) {
   std::vector<T> vector;

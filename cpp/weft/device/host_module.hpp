@@ -1,6 +1,6 @@
-// The last lines of a translation unit that is compiled at run time (host_compiler.hpp). Its kernels and tables
-// register themselves while the object is opened; the functions they call are the object's own, and keep what they are
-// given until the library asks for it: the object need not find any symbol of the program that opens it.
+// Included at the end of a translation unit that is compiled at run time (host_compiler.hpp). The unit's kernels and
+// tables register themselves when the object is opened. The functions that they call belong to the object, which keeps
+// the registrations until the library asks for them: so the object needs no symbol of the program that opens it.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct KeptTable {
   int vector_bytes;
   const void* table;
 };
-// Function-local: registrations run before those of this part of the unit.
+// Function-local statics, because registrations may run before this part of the unit is initialised.
 std::vector<KeptKernel>& kept_kernels() {
   static std::vector<KeptKernel> kernels;
   return kernels;
@@ -46,7 +46,7 @@ bool register_host_table(const char* file, const char* constants, const char* na
 
 }  // namespace weft::device
 
-// Gives all that the unit has; returns the bytes of its vectors.
+// Passes all kernels and tables of the unit to the library; returns the size in bytes of the unit's SIMD vectors.
 extern "C" __attribute__((visibility("default"))) int weft_host_module(weft::device::RegisterHostKernel* kernel,
                                                                        weft::device::RegisterHostTable* table) {
   for (const auto& k : weft::device::kept_kernels())

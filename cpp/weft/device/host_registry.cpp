@@ -7,13 +7,13 @@
 
 namespace weft::device {
 namespace {
-// By file, name and constants.
+// Keys: file, name and constants (for tables also the bytes per vector).
 struct Registry {
-  std::mutex mutex;  // units are opened while others are asked for
+  std::mutex mutex;  // units may be opened during look-ups
   std::map<std::tuple<std::string, std::string, std::string>, HostKernel> kernels;
   std::map<std::tuple<std::string, std::string, std::string, int>, const void*> tables;
 };
-// A function-local static: registrations run before main, in any order.
+// A function-local static, because registrations run before main, in any order.
 Registry& registry() {
   static Registry all;
   return all;

@@ -1,6 +1,6 @@
-// The host's kernels, found by file, name and constants: those that were compiled into the library, and those of the
-// units that host_compiler.hpp compiled at run time. Beside kernels of the dialect, tables of functions: the SIMD
-// kernels, which each have their own types.
+// The host's kernels, found by file, name and constants: those compiled into the library, and those of the units that
+// host_compiler.hpp compiled at run time. Besides kernels of the dialect it holds tables of functions: the SIMD
+// kernels, each of which has its own type.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ struct HostKernel {
   std::string name;       // "axpy"
   std::string constants;  // "real=double" or "N=7,real=double"
   std::vector<std::size_t> argument_sizes;
-  // Runs blocks begin, …, end - 1 one after the other.
+  // Runs blocks begin, …, end - 1, one after the other.
   void (*run)(void** arguments, unsigned begin, unsigned end);
 };
 
@@ -24,14 +24,14 @@ using RegisterHostKernel = void(const char* file, const char* constants, const c
 using RegisterHostTable = bool(const char* file, const char* constants, const char* name, int vector_bytes,
                                const void* table);
 
-// Out of line: every kernel file calls it.
+// Out of line, because every kernel file calls it.
 RegisterHostKernel register_host_kernel;
-// Returns true, for static initialisers. The table must live as long as the process.
+// Returns true, so that static initialisers can call it. The table must live as long as the process.
 RegisterHostTable register_host_table;
 
-// nullptr where there is none.
+// nullptr if there is none.
 const HostKernel* find_host_kernel(const std::string& file, const std::string& name, const std::string& constants);
-// Of functions on vectors of that many bytes.
+// The same for a table of functions on vectors of that many bytes.
 const void* find_host_table(const std::string& file, const std::string& name, const std::string& constants,
                             int vector_bytes);
 

@@ -1,4 +1,4 @@
-// Amounts of memory in messages to the user.
+// Formats amounts of memory for messages to the user.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The sources under kernels/, carried inside the library for the run-time compilers. kernels/CMakeLists.txt writes the
+// The sources under kernels/, embedded in the library for the run-time compilers. kernels/CMakeLists.txt generates the
 // definition.
 #pragma once
 
@@ -15,10 +15,10 @@ struct KernelText {
 };
 std::span<const KernelText> kernel_texts();
 
-// The other headers that units of the host (host_compiler.hpp) include, by path: "weft/simd/vector.hpp".
+// The other headers that host units (host_compiler.hpp) include, by path: "weft/simd/vector.hpp".
 std::span<const KernelText> host_texts();
 
-// The names of the kernels a text declares, in order: those of its lines that begin with WEFT_KERNEL(.
+// The names of the kernels that a text declares, in order: one for each line that begins with WEFT_KERNEL(.
 std::vector<std::string> kernel_names(const KernelText& text);
 
 }  // namespace weft::device

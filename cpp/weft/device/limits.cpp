@@ -18,7 +18,8 @@ namespace {
 
 constexpr int repetitions = 10;
 
-// Of ten runs, or of fewer once three of them agree with the best to 2 %: only a busy machine needs all.
+// The best of ten runs, or of fewer once three of them agree with the best to within 2 %: a quiet machine needs only a
+// few.
 double best_seconds(const auto& run) {
   std::vector<double> all;
   for (int i = 0; i < repetitions; ++i) {
@@ -31,7 +32,7 @@ double best_seconds(const auto& run) {
   return *std::ranges::min_element(all);
 }
 
-// The widest vector the host code is compiled for, and how many fit in its registers beside the constants.
+// The widest vector the host code is compiled for, and how many of them fit in the registers besides the constants.
 #if defined(__AVX512F__)
 constexpr int vector_bytes = 64, chains = 24;
 #elif defined(__AVX__)
@@ -46,7 +47,7 @@ struct VectorOf {
 using Words = VectorOf<double>::type;
 constexpr std::int64_t words = vector_bytes / sizeof(double);
 
-// A store that bypasses the caches, so that memory is not read before it is overwritten.
+// A non-temporal store, so that memory is not read before it is overwritten.
 inline void store_past_caches(double* to, Words value) {
 #if defined(__AVX512F__)
   _mm512_stream_pd(to, reinterpret_cast<__m512d>(value));
@@ -104,7 +105,7 @@ double host_peak() {
       Vector sums[chains];
       for (int k = 0; k < chains; ++k) sums[k] = Vector{} + T(k);
       Vector a = Vector{} + T(0.999), b = Vector{} + T(0.001);
-      asm volatile("" : "+m"(a), "+m"(b));  // the compiler must not know the constants
+      asm volatile("" : "+m"(a), "+m"(b));  // hides the constants from the compiler
       for (int step = 0; step < steps; ++step) {
 #pragma GCC unroll 24
         for (int k = 0; k < chains; ++k) sums[k] = a * sums[k] + b;
@@ -112,7 +113,7 @@ double host_peak() {
       for (int k = 0; k < chains; ++k) total += sums[k][0];
     }
   });
-  asm volatile("" : : "m"(total));  // nor that nobody reads the sum
+  asm volatile("" : : "m"(total));  // keeps the compiler from removing an unused sum
   return 2.0 * steps * chains * (vector_bytes / sizeof(T)) * threads / seconds;
 }
 
@@ -159,7 +160,7 @@ double gpu_peak(const std::shared_ptr<Device>& device) {
 }
 
 // A pseudo-random order of `lines` (a power of two) as one cycle: a linear congruential generator of full period
-// (Knuth, The Art of Computer Programming, volume 2, section 3.2.1.2), which no prefetcher follows.
+// (Knuth, The Art of Computer Programming, volume 2, section 3.2.1.2), which no prefetcher can follow.
 std::vector<int> one_cycle(int lines, int stride) {
   std::vector<int> next(static_cast<std::size_t>(lines) * stride, 0);
   for (std::int64_t i = 0; i < lines; ++i) {
@@ -190,7 +191,7 @@ double host_irregular_read(const std::vector<int>& next, int lines) {
       for (int k = 0; k < together; ++k) total += at[k];
     }
   });
-  asm volatile("" : : "m"(total));  // the compiler must not know that nobody reads the sum
+  asm volatile("" : : "m"(total));  // keeps the compiler from removing an unused sum
   return seconds / (static_cast<double>(steps) * together * threads);
 }
 

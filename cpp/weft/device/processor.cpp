@@ -1,5 +1,5 @@
-// Ends a program on a processor without the instructions that the kernels were compiled to, with a line that says so
-// rather than by SIGILL.
+// If the processor lacks instructions that the kernels were compiled to, ends the program with a line that says so
+// instead of SIGILL.
 #include <cstdio>
 #include <cstdlib>
 
@@ -9,7 +9,7 @@ namespace weft::device {
 namespace {
 
 #if defined(__x86_64__)
-// Before the static initializers of kernels (priority 65535), which are compiled for WEFT_ARCH too.
+// Runs before the static initialisers of kernels (priority 65535), which are compiled for WEFT_ARCH too.
 __attribute__((constructor(101))) void require_processor() {
   __builtin_cpu_init();
   if (vector_bytes() < 64 || __builtin_cpu_supports("avx512f")) return;

@@ -1,4 +1,4 @@
-// Memory shared between processes of a node: allocated by this process, or opened from another.
+// Memory shared between the processes of a node: allocated by this process, or opened from another.
 //
 // It does not synchronise: use Event::shared, or flags, to learn when the other process has written or read it.
 #pragma once
@@ -35,7 +35,7 @@ class SharedMemory {
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   const SharedHandle& handle() const { return handle_; }
-  void stop_sharing() const {  // call this once every process that needs it has opened it
+  void stop_sharing() const {  // call this once all processes that need it have opened it
     if (data_ != nullptr) device_->stop_sharing(data_);
   }
 

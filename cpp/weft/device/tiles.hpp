@@ -3,10 +3,11 @@
 
 namespace weft::device {
 
-inline constexpr int shared_bytes_of_a_block = 48 * 1024;  // without requesting more
+inline constexpr int shared_bytes_of_a_block = 48 * 1024;  // available without a special request
 
-// The number, at least 1, that fills the lanes of the block's warps best within `most` threads and the shared memory;
-// `threads` and `shared` are per element. Blocks of less than 128 threads are used only if no larger one fits.
+// The number of elements per block, at least 1, that fills the lanes of the block's warps best within `most` threads
+// and the available shared memory. `threads` and `shared` are per element. Blocks of less than 128 threads are chosen
+// only if no larger one fits.
 inline int elements_per_block(int threads, int shared, int most) {
   int best = 1;
   double best_lanes = 0;

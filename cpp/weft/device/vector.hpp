@@ -11,7 +11,7 @@ namespace weft::device {
 inline constexpr std::int64_t vector_chunk = 4096;
 inline constexpr Shape vector_shape{256};
 
-// Number of blocks for n entries, and of the partial sums that kernels with sums write.
+// Number of blocks for n entries, which is also the number of partial sums that kernels with sums write.
 inline std::int64_t vector_blocks(std::int64_t n) { return (n + vector_chunk - 1) / vector_chunk; }
 
 // A vector kernel for entries of T: vector_kernel<double>(*device, "axpy").
