@@ -1,6 +1,6 @@
-// The alltoallv schedule: MPI_Ialltoallv among all ranks, persistent where MPI has that (MPI-4). MPI chooses how
-// messages travel. Its arguments are inherently four integers per rank of the communicator, on every rank: a reason to
-// choose another schedule on many ranks.
+// The alltoallv schedule: MPI_Ialltoallv among all ranks, persistent if MPI supports it (MPI-4). MPI decides how
+// messages travel. The call takes four integers per rank of the communicator, on every rank; with many ranks this is a
+// reason to choose another schedule.
 #pragma once
 
 #include "weft/exchange/schedule.hpp"

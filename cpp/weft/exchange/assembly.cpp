@@ -17,7 +17,7 @@
 namespace weft::exchange {
 namespace {
 
-// The first and the last point of every number.
+// The first and the last point that refers to each number.
 struct Touches {
   std::vector<std::int32_t> first, last;
 };
@@ -36,7 +36,7 @@ Touches touches_of(std::span<const std::int32_t> numbers, std::int64_t count) {
     }
     return touches;
   }
-  // Every thread begins at the end that is looked for, so that later points of a number only read.
+  // Each thread starts at the end where the result is likely to be, so that most other points of a number only read it.
 #pragma omp parallel for schedule(static)
   for (std::int32_t p = 0; p < points; ++p) {
     const std::int32_t number = numbers[static_cast<std::size_t>(p)];
@@ -58,13 +58,13 @@ Touches touches_of(std::span<const std::int32_t> numbers, std::int64_t count) {
   return touches;
 }
 
-// Takes the shared DOFs out of the touches: `first` becomes -1, and `last` the DOF if this rank owns it.
+// Removes the shared DOFs from the touches: `first` becomes -1, and `last` becomes the DOF if this rank owns it.
 struct SharedDofs {
   struct Halo {
     std::int32_t owner, number;
   };
   std::vector<Halo> halo;                           // ordered by (owner, global id)
-  std::map<int, std::vector<std::int32_t>> copies;  // by rank: my shared DOFs it holds
+  std::map<int, std::vector<std::int32_t>> copies;  // by rank: my shared DOFs that it also holds
   std::int32_t owned = 0;
 
   SharedDofs(const NumberedPoints& points, Touches& touches, int rank) {
@@ -73,7 +73,7 @@ struct SharedDofs {
       const std::int32_t number = sharing.positions[s];
       const std::span holders(sharing.holders.data() + sharing.begin[s],
                               static_cast<std::size_t>(sharing.begin[s + 1] - sharing.begin[s]));
-      // Hashed twice, because the first hash chose the id's home.
+      // Hashed a second time, because the first hash chose the id's home.
       const auto owner = holders[static_cast<std::size_t>(pick(
           hash(static_cast<std::int64_t>(hash(points.shared_ids[s]))), static_cast<std::int32_t>(holders.size())))];
       touches.first[static_cast<std::size_t>(number)] = -1;
@@ -90,7 +90,7 @@ struct SharedDofs {
   }
 };
 
-// Some of the blocks, processed by one thread.
+// A range of blocks, processed by one thread.
 class BlockRange {
  public:
   BlockRange(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block)
@@ -101,8 +101,9 @@ class BlockRange {
     each_first(begin * per_block_, std::min(end * per_block_, std::ssize(numbers_)), [&](std::size_t) { ++sum; });
     return sum;
   }
-  // Numbers, from `next` on, the DOFs that the blocks touch first: those that a block also touches last, then the
-  // others by the block that does. No other thread reads the `last` of these, which becomes the DOF. Returns the runs.
+  // Numbers the DOFs that these blocks touch first, starting with `next`: for each block the DOFs that it also touches
+  // last, then the others, ordered by the block that touches them last. The entry `last` of such a DOF is read by no
+  // other thread and is replaced by the DOF's number. Returns the runs.
   std::vector<Assembly::Run> number(std::int64_t begin, std::int64_t end, std::int32_t next) {
     std::vector<Assembly::Run> runs;
     struct Later {
@@ -148,7 +149,8 @@ class BlockRange {
   std::int64_t per_block_;
 };
 
-// Numbers the DOFs that are mine alone, from `next` on, and appends their runs; returns the number after the last.
+// Numbers the DOFs that only this rank holds, starting with `next`, and appends their runs; returns the next free
+// number.
 std::int32_t number_own(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block,
                         std::int32_t next, std::vector<Assembly::Run>& runs) {
   const std::int64_t blocks = (std::ssize(numbers) + points_per_block - 1) / points_per_block;
@@ -176,7 +178,7 @@ void number(Assembly& assembly, NumberedPoints&& points, std::int64_t points_per
   assembly.shared = shared.owned;
   std::int32_t next = number_own(points.numbers, touches, points_per_block, shared.owned, assembly.runs);
   assembly.owned = next;
-  std::map<int, std::int64_t> from;  // by owner: halo entries
+  std::map<int, std::int64_t> from;  // by owner: number of halo entries
   for (const SharedDofs::Halo& h : shared.halo) {
     touches.last[static_cast<std::size_t>(h.number)] = next++;
     ++from[h.owner];
@@ -194,7 +196,7 @@ void number(Assembly& assembly, NumberedPoints&& points, std::int64_t points_per
   Pattern& pattern = assembly.pattern;
   pattern.halo_first = assembly.owned;
   pattern.entries = assembly.local + 1;
-  std::map<int, std::span<const std::int32_t>> with;  // by neighbour: my DOFs it has copies of
+  std::map<int, std::span<const std::int32_t>> with;  // by neighbour: my DOFs that it has copies of
   for (const auto& [neighbor, entries] : shared.copies) with[neighbor] = entries;
   for (const auto& [neighbor, count] : from) with.try_emplace(neighbor);
   for (const auto& [neighbor, entries] : with) {

@@ -11,12 +11,14 @@
 
 namespace weft::exchange {
 
-// Local DOFs are numbered   [0, shared)       owned, also held by other ranks, ordered by global id;
-//   [shared, owned)   owned, mine alone, ordered by (first block that touches it, last block that does, first touch),
-//                     so that what a block touches first or last is a few contiguous runs;
+// Local DOFs are numbered
+//   [0, shared)       owned, also held by other ranks, ordered by global id;
+//   [shared, owned)   owned, held by this rank alone, ordered by (first block that touches it, last block that does,
+//                     first touch), so that what a block touches first or last is a few contiguous runs;
 //   [owned, local)    halo: owned by another rank, ordered by (owner, global id).
-// Index `local` is the slot of ids <= 0: vectors have local + 1 entries, and that entry is kept 0. The owner of a
-// shared DOF is one of the ranks that hold it, selected by a hash of its id: balanced, and the same on all ranks.
+// Index `local` is the slot for ids <= 0: vectors have local + 1 entries, and that entry is kept 0. The owner of a
+// shared DOF is one of the ranks that hold it, selected by a hash of its id, so that ownership is balanced and all
+// ranks agree.
 struct Assembly {
   struct Run {
     std::int64_t first_block, last_block;
@@ -24,14 +26,14 @@ struct Assembly {
   };
 
   Assembly() = default;
-  // ids: global id of each local point in execution order; points_per_block: how many consecutive points are processed
+  // ids: global id of each local point, in execution order. points_per_block: how many consecutive points are processed
   // together (the last block may be shorter). CollectiveError on all ranks if one has more DOFs than a 32-bit index can
   // address. (collective)
   Assembly(std::span<const std::int64_t> ids, std::int64_t points_per_block, const mpi::Comm& comm);
-  // The same for points already looked up; local except for the sum of `global`. (collective)
+  // The same for points already looked up. Apart from the sum `global`, this needs no communication. (collective)
   Assembly(std::int64_t points, const PointsById& by_id, const Sharing& sharing, std::int64_t points_per_block,
            const mpi::Comm& comm);
-  // The same for numbered points, without dof_ids. Threads share the work. (collective)
+  // The same for numbered points, without dof_ids. The work is shared among the threads. (collective)
   Assembly(NumberedPoints points, std::int64_t points_per_block, const mpi::Comm& comm);
 
   std::int64_t shared = 0, owned = 0, local = 0;

@@ -20,11 +20,11 @@ std::size_t extent(const std::vector<Part>& parts, std::size_t Part::* offset, s
   return end;
 }
 
-// The parts that are sent by MPI, with a schedule, direct or staged.
+// The parts that are sent by MPI, with one schedule, direct or staged.
 class ByMpi {
  public:
-  // in_place: its buffers have the layout of the channel's, and kernels may use them directly; otherwise they hold only
-  // its parts, which are copied. Memory for the former may be provided.
+  // in_place: the buffers have the same layout as the channel's, so kernels may use them directly, and the caller may
+  // provide their memory. Otherwise they hold only the parts of this object, which are copied.
   struct Lengths {
     std::size_t send, receive;
     Channel::Buffers buffers;
@@ -58,7 +58,7 @@ class ByMpi {
   std::byte* send() const { return given_.send != nullptr ? given_.send : send_.data(); }
   const std::byte* receive() const { return arrived(); }
 
-  // From and to device memory laid out as the channel.
+  // Copies from and to device memory with the layout of the channel's buffers.
   void take(const std::byte* from, device::Stream& stream) const {
     for (const Run& run : sends_)
       copy(send() + run.here, from + run.there, run, device::CopyKind::device_to_host, stream);
@@ -75,9 +75,9 @@ class ByMpi {
     return path == Path::direct ? device::Memory::device : device::Memory::host;
   }
   struct Run {
-    std::size_t here, there, bytes;  // in its buffers, in the channel's
+    std::size_t here, there, bytes;  // offset in its own buffers, offset in the channel's
   };
-  // Assigns the parts their places in the buffers, and joins contiguous ones.
+  // Assigns each part its place in the buffers, and joins contiguous ones.
   static std::vector<Run> runs(std::vector<Part>& parts, std::size_t Part::* offset, std::size_t Part::* bytes,
                                bool in_place) {
     std::vector<Run> all;
@@ -109,7 +109,7 @@ class ByMpi {
   std::unique_ptr<Transfer> transfer_;
 };
 
-// The path of each message: that of the choice, or the alternative for small messages. Both ends decide alike, because
+// The path of each message: the chosen one, or the alternative for small messages. Both ends decide the same, because
 // both know the length of a message and whether they share a node.
 struct Split {
   std::vector<Part> main, other;
@@ -153,7 +153,8 @@ struct Channel::State {
       }
     }
     if (!active) return;
-    // Messages are in flight (because of an exception or garbage collection before finish): they keep their buffers.
+    // Messages are in flight (because of an exception or garbage collection before finish), so their buffers must be
+    // kept.
     static auto& left_behind = *new std::list<ByMpi>;
     left_behind.splice(left_behind.end(), by_mpi);
   }
@@ -167,8 +168,8 @@ struct Channel::State {
       depart();
       return;
     }
-    // MPI may write where the previously received data were: work that reads them comes before the event, also where
-    // channels share the memory, which then use one stream.
+    // MPI may write where the previously received data were, so it must wait for the work that reads them, which comes
+    // before the event. Channels that share memory use one stream, so the event covers them too.
     if (used) drained.wait_on(stream);
     ready.record(stream);
   }
@@ -178,7 +179,7 @@ struct Channel::State {
     for (const ByMpi& way : by_mpi) way.transfer().post();
     for (const ByMpi& way : by_mpi) way.transfer().start();
   }
-  // Everything that does not arrive in place, to `to`.
+  // Copies everything that does not arrive in place to `to`.
   void end(std::byte* to, device::Stream& stream) {
     if (!active) throw std::logic_error(std::string(what) + " was not started");
     depart();
@@ -207,10 +208,10 @@ struct Channel::State {
   std::size_t send_bytes, receive_bytes;
   Buffers buffers;
   std::optional<Ipc> ipc;
-  std::list<ByMpi> by_mpi;                               // their addresses stay
-  const ByMpi* in_place = nullptr;                       // the way in whose buffers kernels work
-  device::Array<std::byte> packed_array, arrived_array;  // where there is none
-  device::Event ready, drained;  // on a GPU: what is sent may be sent; what was received has been read
+  std::list<ByMpi> by_mpi;                               // a list, so that their addresses do not change
+  const ByMpi* in_place = nullptr;                       // the one whose buffers the kernels use directly
+  device::Array<std::byte> packed_array, arrived_array;  // used if there is none
+  device::Event ready, drained;  // on a GPU: the data to send are complete; the received data have been read
   bool active = false, used = false, waiting = false;
 };
 
@@ -221,7 +222,7 @@ Channel::Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, 
   const int other_tag = two_ways ? comm.fresh_tag() : tag;
   if (choice.path == Path::ipc) comm.node();
   const Split ways = split(parts, choice, comm);
-  // A route that one rank needs is created by all, since it may be collective.
+  // A route that one rank needs is created on all ranks, because its creation may be collective.
   const bool other = two_ways && comm.max(std::int64_t{!ways.other.empty()}) == 1;
   const Path other_path = choice.path == Path::direct || !other ? Path::staged : mpi_path(*device, comm).path;
   comm.together([&] {
@@ -239,7 +240,7 @@ Channel::Channel(std::shared_ptr<device::Device> device, const mpi::Comm& comm, 
   State& s = *state_;
   if (choice.path == Path::ipc) {
     s.ipc.emplace(device, comm, tag, ways.main, s.send_bytes);
-    if (ways.main.empty()) s.ipc.reset();  // made with the others; there is no more to it
+    if (ways.main.empty()) s.ipc.reset();  // created with the others, but not needed here
   } else {
     s.by_mpi.front().connect(comm, choice.schedule, tag);
     if (choice.path == Path::direct) s.in_place = &s.by_mpi.front();

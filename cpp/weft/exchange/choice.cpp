@@ -19,8 +19,8 @@ namespace {
 
 constexpr Path all_paths[] = {Path::direct, Path::staged, Path::ipc};
 
-// Maximum size up to which staging is tried for small messages of the direct path on GPUs: MPI libraries are slowest
-// there with device memory (the pingpong of papers/neko-gather-scatter-slides: 1 to 64 KB on a node).
+// Messages up to this size are also tried with staging when the path is direct on a GPU, because MPI libraries are
+// slowest there with device memory (the ping-pong of papers/neko-gather-scatter-slides: 1 to 64 KB within a node).
 constexpr std::size_t small_direct = 65536;
 
 struct Parsed {
@@ -72,12 +72,12 @@ void refuse(const std::string& text, const PathState& state, const std::string& 
                              state.reason + "); use '" + instead + "'");
 }
 
-// Devices whose memory has been tested to be shared. The pointers tell whether they are still the same.
+// Devices whose memory is known to be shareable. The weak pointers tell whether a device still exists.
 struct Shared {
   std::vector<std::pair<std::weak_ptr<device::Device>, PathState>> proved;
 };
 
-// ipc_state, tested once per communicator and device; failures are tried again. (collective)
+// ipc_state, tested once per communicator and device; after a failure it is tested again. (collective)
 PathState known_ipc_state(device::Device& device, const mpi::Comm& comm) {
   auto& proved = mpi::attached<Shared>(comm).proved;
   std::erase_if(proved, [](const auto& entry) { return entry.first.expired(); });
@@ -118,7 +118,7 @@ std::string name(const Choice& choice) {
 }
 
 PathState mpi_path(const device::Device& device, const mpi::Comm& comm) {
-  // Every rank tests: nodes may differ, and each GPU is tested by the rank that uses it.
+  // Every rank tests: nodes may differ, and each GPU must be tested by the rank that uses it.
   const mpi::GpuAware& aware = mpi::gpu_aware(device);
   const bool all = comm.min(std::int64_t{aware.usable}) == 1;
   if (all) return {Path::direct, true, aware.reason};
@@ -159,7 +159,7 @@ std::vector<Choice> candidates(const std::string& text, device::Device& device, 
   const Parsed asked = parse_on_all(text, comm);
   if (asked.schedule && asked.path) return {choose(text, device, comm)};
 
-  // What all ranks' messages have in common.
+  // The smallest and the largest message of all ranks.
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
   for (const std::int64_t bytes : message_bytes) {
     if (bytes > 0) least = std::min(least, bytes);
@@ -185,7 +185,7 @@ std::vector<Choice> candidates(const std::string& text, device::Device& device, 
         choice.small_bytes = small_direct;
         all.push_back(choice);
       }
-      // On a single node, path ipc leaves nothing to the schedule.
+      // On a single node, path ipc carries all messages, so the schedule makes no difference.
       if (state.path == Path::ipc && one_node && choice.small_bytes == 0) break;
     }
   }

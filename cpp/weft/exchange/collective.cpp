@@ -14,8 +14,8 @@
 namespace weft::exchange {
 namespace {
 
-// MPI counts are of type int, so lengths and offsets are given in units of the largest power of two that divides those
-// of all ranks. A unit is at least one value, and no rank has more values than an int can count.
+// MPI counts are ints, so lengths and offsets are given in units of the largest power of two that divides all of them
+// on all ranks. A unit is at least one value, and no rank has more values than an int can count.
 class Unit {
  public:
   explicit Unit(const Route& route) {  // (collective)
@@ -47,7 +47,7 @@ class Unit {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
-// Lengths and places of the parts as MPI takes them.
+// Lengths and offsets of the parts in the form that MPI takes.
 struct Arguments {
   Arguments(const std::vector<Part>& parts, const Unit& unit) {
     for (const Part& part : parts) {
@@ -116,7 +116,7 @@ class CollectiveTransfer final : public Transfer {
   }
 
   Collective collective_;
-  mpi::Comm comm_;  // what `on_` hangs on
+  mpi::Comm comm_;  // keeps the communicator of `on_` alive
   std::shared_ptr<const MPI_Comm> on_;
   const std::byte* send_;
   std::byte* receive_;

@@ -14,13 +14,13 @@
 namespace weft::exchange {
 namespace {
 
-enum class Buffer { send, arena, receive };  // the arena: data packed for forwarding, and received data to be forwarded
+enum class Buffer { send, arena, receive };  // arena: data packed for forwarding, and data received for forwarding
 struct Place {
   Buffer buffer;
   std::size_t at;
 };
 
-// Data of one rank for another, in transit.
+// Data on its way from one rank to another.
 struct Parcel {
   int source, destination;
   std::size_t bytes;
@@ -32,7 +32,7 @@ struct Piece {
   std::size_t to, bytes;
 };
 
-// Parcels one after the other at `to`: the copies that takes, those in one piece joined.
+// Appends the copies that place the parcel at `to`, joining contiguous ones.
 void append(std::vector<Piece>& pieces, const Parcel& parcel, std::size_t to) {
   if (!pieces.empty()) {
     Piece& last = pieces.back();
@@ -56,8 +56,8 @@ struct Step {
   std::vector<Message> sends, receives;  // at most one and two
 };
 
-// What this rank sends, receives and copies in every step: computed by forwarding, step by step, the sizes of the
-// messages.
+// What this rank sends, receives and copies in every step. It is computed by forwarding the sizes of the messages, step
+// by step.
 struct Plan {
   std::vector<Step> steps;
   std::vector<Piece> unpack;  // into the receive buffer, after the last step
@@ -95,9 +95,10 @@ Plan::Plan(const Route& route) {
       if (part.send_bytes > 0) held.push_back({rank, part.rank, part.send_bytes, {Buffer::send, part.send_offset}});
     }
   });
-  // The group [first, first + ranks) of this rank: its lower half is the larger one. A rank of one half and the one at
-  // the same place in the other are partners; the lower half's last, where that has none, sends to the upper's last.
-  // Groups differ by one rank at most, and those of one rank wait for the others.
+  // The group [first, first + ranks) that contains this rank is split in two halves; the lower one is at least as
+  // large. Ranks at the same position in the two halves are partners. If the last rank of the lower half has no
+  // partner, it sends to the last rank of the upper half. Groups differ in size by at most one rank; groups of one rank
+  // wait for the others.
   int first = 0, ranks = route.comm.size();
   for (int largest = ranks; largest > 1; largest = (largest + 1) / 2) {
     mpi::Parcels headers;
@@ -131,7 +132,7 @@ Plan::Plan(const Route& route) {
       headers.add(partner, header);
       Place place = step.pack.front().from;
       if (step.pack.size() == 1) {
-        step.pack.clear();  // it is contiguous there
+        step.pack.clear();  // already contiguous there
       } else {
         place = {Buffer::arena, in_arena(bytes)};
         for (Piece& piece : step.pack) piece.to += place.at;
@@ -143,7 +144,7 @@ Plan::Plan(const Route& route) {
       for (std::size_t a = 0; a < arrived.count(); ++a) {
         const auto header = arrived.part(a);
         std::vector<Parcel> parcels;
-        std::vector<Piece> into;  // the receive buffer, if all is for this rank
+        std::vector<Piece> into;  // the receive buffer, if everything is for this rank
         std::size_t bytes = 0;
         bool mine = true;
         for (std::size_t w = 0; w < header.size(); w += 3) {
@@ -173,7 +174,7 @@ Plan::Plan(const Route& route) {
   });
 }
 
-// Copies of pieces, by one launch of a kernel.
+// Copies all pieces with one kernel launch.
 class Copies {
  public:
   Copies(const std::vector<Piece>& pieces, const std::shared_ptr<device::Device>& memory) {
@@ -209,7 +210,7 @@ class Copies {
   }
 
  private:
-  static constexpr std::size_t most_bytes = 16384;  // a block
+  static constexpr std::size_t most_bytes = 16384;  // per block
   template <class Word>
   using Copy = device::Kernel<const std::int64_t*, const Word*, const Word*, Word*>;
 

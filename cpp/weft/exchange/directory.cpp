@@ -11,7 +11,7 @@
 namespace weft::exchange::directory {
 namespace {
 
-// Calls each(id, holders) for the entries of answers, `holders` a span of words.
+// Calls each(id, holders) for every entry of the answers; `holders` is a span of words.
 template <class F>
 void each_entry(const mpi::Parcels& answers, F&& each) {
   const std::span<const std::int64_t> words(answers.words);
@@ -50,7 +50,8 @@ mpi::Parcels questions(std::span<const std::int64_t> ids, std::int32_t ranks) {
 Answers answers(const mpi::Parcels& questions) {
   Answers result;
   std::vector<std::vector<std::int64_t>> replies(questions.count());
-  std::vector<std::size_t> places, sources;  // of the current id: in questions.words, and the parcels, by rank
+  // For the current id: positions in questions.words, and the parcels that these belong to, by rank.
+  std::vector<std::size_t> places, sources;
   const auto source = [&](std::size_t place) {
     const auto after =
         std::upper_bound(questions.begin.begin(), questions.begin.end(), static_cast<std::int64_t>(place));

@@ -26,7 +26,7 @@ std::vector<Part> halo_parts(const Pattern& pattern, std::size_t entry_bytes, bo
   return parts;
 }
 
-// The groups that owners combine: per shared entry, the places of its copies' values in the receive buffer, by rank.
+// The groups that owners combine: for every shared entry, the places of its copies in the receive buffer, by rank.
 GroupList copies_by_entry(const Pattern& pattern) {
   std::vector<std::pair<std::int32_t, std::int32_t>> places;  // entry, place
   for (const std::int32_t entry : pattern.owned_index)
@@ -79,8 +79,8 @@ struct Exchange<T>::State {
   std::int64_t halo_first, entries;
   std::int64_t messages = 0;
   Packing<T> pack;          // owned entries that have copies, by neighbour
-  Groups<T> combine;        // copies' values into the owned entries
-  Packing<T> halo_entries;  // fields_major: where the halo of a vector is not one piece, between it and a message
+  Groups<T> combine;        // combines the copies' values with the owned entries
+  Packing<T> halo_entries;  // fields_major only: copies between a message and a halo that is not one contiguous piece
   TunedChannel halo{}, gather{.channel = nullptr, .tuning = {}, .trivial = true};
 };
 

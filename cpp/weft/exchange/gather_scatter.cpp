@@ -14,17 +14,18 @@
 namespace weft::exchange {
 namespace {
 
-// The pattern of a gather-scatter. Its vector holds this rank's part of every shared id at [0, R), ordered by id, and
-// after them the other holders' parts: every holder sends its part to every other one, and all combine them in the
-// order of ranks, so that all get the same bits after one round of messages (assembling at an owner would take two).
+// The pattern of a gather-scatter. Its vector holds this rank's contribution to every shared id at [0, R), ordered by
+// id, followed by the contributions of the other holders. Every holder sends its contribution to all others, and all
+// combine them in the order of ranks. So all get the same bits after one round of messages; assembling at an owner
+// would take two.
 struct Parts {
   Pattern pattern;
-  GroupList all;  // per shared id the places of all its parts, by rank
+  GroupList all;  // per shared id the places of all contributions, by rank
 };
 
 Parts parts_of(const Sharing& sharing, int rank) {
   Parts parts;
-  std::map<int, std::vector<std::int32_t>> with;  // by rank: the shared ids it holds too
+  std::map<int, std::vector<std::int32_t>> with;  // by rank: the shared ids that it also holds
   const auto shared = static_cast<std::int32_t>(sharing.positions.size());
   const auto holders = [&](std::int32_t s) {
     return std::span(sharing.holders)
@@ -38,7 +39,7 @@ Parts parts_of(const Sharing& sharing, int rank) {
     }
   }
   parts.pattern.halo_first = shared;
-  std::map<int, std::int64_t> next;  // by rank: the place of its next part
+  std::map<int, std::int64_t> next;  // by rank: the place of its next contribution
   std::int64_t place = shared;
   for (const auto& [neighbor, ids] : with) {
     const auto count = static_cast<std::int64_t>(ids.size());
@@ -63,7 +64,7 @@ Parts parts_of(const Sharing& sharing, int rank) {
   return parts;
 }
 
-// The order in which a kernel should visit groups: by their first point.
+// The order in which a kernel should visit the groups: by their first point.
 std::vector<std::int32_t> by_first_point(const PointsById& by_id, std::int64_t points) {
   std::vector<std::int32_t> at(static_cast<std::size_t>(points), -1);
   for (std::size_t g = 0; g < by_id.ids.size(); ++g)
@@ -76,10 +77,10 @@ std::vector<std::int32_t> by_first_point(const PointsById& by_id, std::int64_t p
 
 // The indices that the kernels of a gather-scatter read, independent of the type of the values.
 struct LocalIndex {
-  Pattern pattern;                                  // of the parts
-  std::shared_ptr<const GroupIndex> own_points;     // points of one id that this rank alone holds, two or more
-  std::shared_ptr<const GroupIndex> shared_points;  // points of a shared id -> its place in the values of the parts
-  std::shared_ptr<const GroupIndex> parts_all;      // all ranks' parts of a shared id
+  Pattern pattern;                                  // of the contributions
+  std::shared_ptr<const GroupIndex> own_points;     // two or more points of an id that only this rank holds
+  std::shared_ptr<const GroupIndex> shared_points;  // points of a shared id -> place of its contribution
+  std::shared_ptr<const GroupIndex> parts_all;      // all ranks' contributions to a shared id
 
   LocalIndex(const PointsById& by_id, const Sharing& sharing, std::int64_t points, int rank,
              const std::shared_ptr<device::Device>& device) {
@@ -149,13 +150,13 @@ struct GatherScatter<T>::State {
 
   std::shared_ptr<const LocalIndex> local;
   Groups<T> own_points, shared_points, parts_all;
-  device::Array<T> values;              // this rank's parts, then the others'
-  std::optional<Exchange<T>> exchange;  // of the parts
-  bool active = false;                  // between start and finish, of these points
+  device::Array<T> values;              // this rank's contributions, then the others'
+  std::optional<Exchange<T>> exchange;  // of the contributions
+  bool active = false;                  // between start and finish
   std::vector<T*> pending;              // one array of all fields, or one per field
   Op pending_op = Op::add;
 
-  // Calls each(number of fields, points, their places in `values`) for every array under way.
+  // Calls each(number of fields, points, their places in `values`) for every array that is being processed.
   template <class F>
   void for_each_array(F&& each) {
     if (pending.size() == 1) {
@@ -174,7 +175,7 @@ struct GatherScatter<T>::State {
     return view(layout, x, fields, points);
   }
 
-  // For gather and scatter, made by the first of them.
+  // Needed by gather and scatter only; the first of these calls creates it.
   struct Assembled {
     Assembled(const State& s, const mpi::Comm& comm)
         : assembly(s.points, s.by_id, s.sharing, std::max<std::int64_t>(s.points, 1), comm) {
@@ -191,7 +192,7 @@ struct GatherScatter<T>::State {
       exchange.emplace(assembly.pattern, s.device, comm, s.asked, s.fields, s.layout);
     }
     View<T> of_dofs(const State& s, T* x) const { return view(s.layout, x, s.fields, assembly.local + 1); }
-    // The slot of ids <= 0.
+    // Zeroes the slot for ids <= 0.
     void clear_last(const State& s, T* dofs, device::Stream& stream) const {
       const View<T> x = of_dofs(s, dofs);
       const int pieces = s.layout == Layout::points_major ? 1 : s.fields;
@@ -229,7 +230,7 @@ std::shared_ptr<const LocalIndex> Connectivity::local(const std::shared_ptr<devi
     made = std::make_shared<const LocalIndex>(by_id, sharing, points, comm.rank(), device);
     local_.reserve(local_.size() + 1);
   });
-  local_.emplace_back(device, made);  // on all ranks or on none, so that all take the same branch next time
+  local_.emplace_back(device, made);  // on all ranks or none: all take the same branch next time
   return made;
 }
 
@@ -296,7 +297,7 @@ void GatherScatter<T>::State::start(std::span<T* const> arrays, Op op, device::S
     shared_points.gather(op, count, false, points.read_only(), parts, stream);
   });
   exchange->start_halo(values.data(), stream);
-  // While the messages are in flight.
+  // This work overlaps with the messages.
   if (pending.size() == 1) {
     own_points.combine(op, fields, of_points(pending.front()), stream);
   } else {
@@ -380,7 +381,7 @@ std::int64_t GatherScatter<T>::messages() const {
 }
 template <class T>
 std::size_t GatherScatter<T>::index_bytes() const {
-  return state_->local->pattern.owned_index.size() * sizeof(std::int32_t);  // the exchange's, on the device
+  return state_->local->pattern.owned_index.size() * sizeof(std::int32_t);  // of the exchange, on the device
 }
 
 template class GatherScatter<double>;

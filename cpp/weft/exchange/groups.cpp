@@ -7,21 +7,21 @@ namespace weft::exchange {
 namespace {
 
 constexpr device::Shape threads{256};                               // exchange_threads of kernels/exchange.hpp
-constexpr std::int64_t pack_chunk = 4096;                           // exchange_chunk there
-constexpr unsigned chunks_per_part = 85, pack_chunks_per_part = 8;  // a thread's; fields that lie apart take turns
-constexpr int apart_at_once = 3;                                    // of kernels/exchange.hpp
-// Sizes from which non-temporal stores are used, because the data would leave the caches before they are read. Gathered
-// values are not written in order, which makes reading lines before writing them more expensive.
+constexpr std::int64_t pack_chunk = 4096;                           // exchange_chunk in the same file
+constexpr unsigned chunks_per_part = 85, pack_chunks_per_part = 8;  // per thread; separate fields alternate
+constexpr int apart_at_once = 3;                                    // as in kernels/exchange.hpp
+// Sizes from which non-temporal stores pay off, because the data would leave the caches before they are read. Gathered
+// values are not written in order, so reading their cache lines before writing costs more and the limit is lower.
 constexpr std::int64_t gathered_past_caches = 8 << 20, packed_past_caches = 24 << 20;
 constexpr std::size_t groups_per_chunk = 1024;
-constexpr std::size_t groups_per_host_chunk = 384;  // three fields of them stay in a core's L1 cache between classes
-constexpr std::size_t longest_run = 16;             // few lengths, so that a class has many runs
-// Host kernels prefetch blocks of entries (block_entries there) after every ask_every runs, if there are enough
-// references to exceed the caches. A block stays in cache for about this many chunks.
+constexpr std::size_t groups_per_host_chunk = 384;  // three fields of a chunk stay in a core's L1 cache between classes
+constexpr std::size_t longest_run = 16;             // few different lengths, so that each class has many runs
+// Host kernels prefetch blocks of entries (block_entries in kernels/exchange.hpp) after every ask_every runs, if there
+// are enough references to exceed the caches. A block is assumed to stay in cache for about chunks_kept chunks.
 constexpr std::size_t block_entries = 16, ask_every = 16, references_worth = 1 << 16;
 constexpr std::int32_t chunks_kept = 32;
 
-// The first of these targets if the others follow it one by one, else -1.
+// The first of these targets if they are consecutive, else -1.
 std::int32_t first_of_consecutive(std::span<const std::int32_t> targets) {
   for (std::size_t i = 1; i < targets.size(); ++i) {
     if (targets[i] != targets[i - 1] + 1) return -1;
@@ -37,8 +37,8 @@ int leaves_caches(const device::Device& device, std::int64_t entries, int fields
 
 std::span<const std::int32_t> view(const std::vector<std::int32_t>& values) { return values; }
 
-// Calls each(first chunk, chunks, first field, fields). On the host fields that lie apart come apart_at_once or one by
-// one, and a part of the index serves all of them while caches hold it.
+// Calls each(first chunk, chunks, first field, fields). On the host, fields in separate arrays are processed
+// apart_at_once or one at a time, and each part of the index is used for all of them while it is in cache.
 template <class F>
 void in_parts(const device::Device& device, unsigned chunks, unsigned chunks_a_part, int fields, bool apart, F&& each) {
   if (!device.is_host() || !apart || fields == 1) return each(0U, chunks, 0, fields);
@@ -52,7 +52,8 @@ void in_parts(const device::Device& device, unsigned chunks, unsigned chunks_a_p
   }
 }
 
-// How many values lie between each of these arrays and the next, if between all as many: they are fields of one array.
+// The distance, in values, between each of these arrays and the next, if it is the same for all: then they are fields
+// of one array.
 template <class T>
 std::optional<long> distance(std::span<T* const> arrays) {
   std::optional<std::intptr_t> bytes;
@@ -66,7 +67,7 @@ std::optional<long> distance(std::span<T* const> arrays) {
   return *bytes / static_cast<std::intptr_t>(sizeof(T));
 }
 
-// The blocks of entries that chunks refer to, each with the first chunk that caches do not hold it for.
+// The blocks of entries that chunks refer to. Each block is listed with every chunk for which it is no longer in cache.
 class Blocks {
  public:
   explicit Blocks(std::span<const std::int32_t> references)
@@ -105,7 +106,7 @@ GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> de
     std::size_t first;  // group
     std::int32_t multiplicity, length;
   };
-  // Whether group g + 1 continues g in its target and in every reference.
+  // Whether group g + 1 continues group g in its target and in every reference.
   const auto continues = [&](std::size_t g) {
     if (multiplicity(g) != multiplicity(g + 1) || (with_targets && list.targets_[g + 1] != list.targets_[g] + 1))
       return false;
@@ -161,7 +162,7 @@ GroupIndex::GroupIndex(const GroupList& list, std::shared_ptr<device::Device> de
     chunks.push_back(static_cast<std::int32_t>(strips));
   }
   chunks.insert(chunks.end(), {static_cast<std::int32_t>(classes.size() / 5), -1, 0, 1});
-  // A chunk prefetches what the next one will read, if the index stays within 4 bytes per reference.
+  // Each chunk prefetches what the next one reads, provided the index stays within 4 bytes per reference.
   if (blocks && blocks->all().size() + references.size() <= list.references_.size()) {
     for (std::size_t c = 0; 4 * c < chunks.size(); ++c) {
       std::int32_t *chunk = &chunks[4 * c], strips = chunk[3];

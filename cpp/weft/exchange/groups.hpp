@@ -12,7 +12,7 @@
 
 namespace weft::exchange {
 
-// Groups in the order their kernels should visit them. add() them, then build() on a device.
+// Groups, in the order in which kernels should visit them. add() them all, then build() on a device.
 class GroupList {
  public:
   void add(std::int32_t target, std::span<const std::int32_t> references) {
@@ -32,9 +32,9 @@ class GroupList {
   std::vector<std::int64_t> begin_{0};
 };
 
-// The indices of groups on a device, independent of the type of the values: at most 4 bytes per reference, 4 per
-// target, 20 per chunk and class, 16 per chunk. On the host, a run of groups with consecutive targets and references is
-// stored as a single index; part of the space saved holds hints of what to prefetch.
+// The indices of the groups on a device, independent of the type of the values. They take at most 4 bytes per
+// reference, 4 per target, 20 per chunk and class, and 16 per chunk. On the host, a run of groups with consecutive
+// targets and references is stored as a single index; some of the space saved holds prefetch hints.
 class GroupIndex {
  public:
   // with_targets: false for groups used only by `combine`.
@@ -52,7 +52,7 @@ class GroupIndex {
   device::Array<std::int32_t> chunks_, blocks_, classes_, references_, targets_;
 };
 
-// The location of values: value f of entry e is data[e * entry + f * field].
+// Where values are stored: value f of entry e is data[e * entry + f * field].
 template <class T>
 struct View {
   T* data;
@@ -74,11 +74,11 @@ class Groups {
   Groups(const GroupList& list, std::shared_ptr<device::Device> device, bool with_targets = true)
       : Groups(std::make_shared<const GroupIndex>(list, std::move(device), with_targets)) {}
 
-  // y[target] = combination of x[references]; accumulate: starting with y[target].
+  // y[target] = combination of x[references]; with accumulate, y[target] is the first operand.
   void gather(Op op, int fields, bool accumulate, View<const T> x, View<T> y, device::Stream& stream) const;
   // x[references] = combination of x[references], in place.
   void combine(Op op, int fields, View<T> x, device::Stream& stream) const;
-  // The same for arrays with one value per entry each.
+  // The same for separate arrays with one value per entry.
   void combine(Op op, std::span<T* const> arrays, device::Stream& stream) const;
   // y[references] = x[target]
   void scatter(int fields, View<const T> x, View<T> y, device::Stream& stream) const;

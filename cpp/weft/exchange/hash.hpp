@@ -5,8 +5,8 @@
 
 namespace weft::exchange {
 
-// The finaliser of SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators", 2014):
-// a bijection in which every bit of the id changes about half of the result's.
+// The finaliser of SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast Splittable Pseudorandom Number Generators", 2014): a
+// bijection in which every bit of the id changes about half of the bits of the result.
 inline std::uint64_t hash(std::int64_t id) {
   auto x = static_cast<std::uint64_t>(id) + 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -14,7 +14,7 @@ inline std::uint64_t hash(std::int64_t id) {
   return x ^ (x >> 31);
 }
 
-// A number below n, evenly spread over the hash's upper bits.
+// Maps the upper bits of the hash evenly to 0, …, n - 1.
 inline std::int32_t pick(std::uint64_t hash, std::int32_t n) {
   return static_cast<std::int32_t>(((hash >> 32) * static_cast<std::uint64_t>(n)) >> 32);
 }

@@ -10,7 +10,7 @@ namespace weft::exchange {
 IdNumbers::IdNumbers(std::span<const std::int64_t> ids, std::int64_t end) {
   const auto count = static_cast<std::int64_t>(ids.size());
   pages_.assign(static_cast<std::size_t>(((end - 1) >> page_bits) + 1), -1);
-  // Most ids find that another one was there before: they only read.
+  // Most ids find that the page is marked already, and only read.
 #pragma omp parallel for
   for (std::int64_t i = 0; i < count; ++i) {
     const std::atomic_ref page(pages_[static_cast<std::size_t>(ids[static_cast<std::size_t>(i)] >> page_bits)]);

@@ -33,28 +33,28 @@ namespace {
 using Round = std::uint64_t;
 constexpr std::size_t slots = 2, line = 64, slot_unit = 256;
 
-// The flags of a rank for its neighbours, in shared memory, initially zero.
+// The flags through which a rank talks to its neighbours, in shared memory, initially zero.
 struct Flags {
-  // Written by its rank alone, read by all neighbours: one cache line, so that a rank that sees a ready round also sees
-  // what has been read.
+  // Written only by the rank itself and read by all neighbours. Both counters are in one cache line, so that a rank
+  // that sees a ready round also sees which round has been read.
   alignas(line) std::atomic<Round> ready;  // the last round whose parts are in its slot (on a GPU: event recorded)
-  std::atomic<Round> read;                 // the last round of which it has read its neighbours' parts
+  std::atomic<Round> read;                 // the last round for which it has read its neighbours' parts
   std::atomic<std::uint32_t> gone;         // 1: the rank has abandoned the transfer
-  // Written by its neighbours.
-  alignas(line) std::atomic<std::uint32_t> closed;  // how many no longer use its memory
+  // Written by the neighbours.
+  alignas(line) std::atomic<std::uint32_t> closed;  // how many neighbours no longer use its memory
 };
 static_assert(std::atomic<Round>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Sent once to a neighbour, so that it can open this rank's memory.
+// Sent once to each neighbour, which uses it to open this rank's memory.
 struct Introduction {
   device::SharedHandle flags, memory;
-  std::array<device::SharedHandle, slots> ready, read;  // events, on GPUs
-  std::uint64_t slot_bytes, offset, bytes;              // where in a slot the neighbour's part is
+  std::array<device::SharedHandle, slots> ready, read;  // events, on GPUs only
+  std::uint64_t slot_bytes, offset, bytes;              // where the neighbour's part is within a slot
   std::int64_t process;
 };
 static_assert(std::is_trivially_copyable_v<Introduction>);
 
-// An event per slot; none on the host, where streams are synchronous.
+// One event per slot; none on the host, where streams are synchronous.
 using Events = std::vector<device::Event>;
 
 inline void relax() {
@@ -65,7 +65,8 @@ inline void relax() {
 #endif
 }
 
-// A counter is written by tell(); in a crowd its readers sleep by futex(2), which looks at the half of it that changes.
+// A counter is written by tell(). If ranks outnumber processors, readers sleep with futex(2), which watches the 32-bit
+// half of the counter that changes.
 const std::uint32_t* changing_half(const std::atomic<Round>& counter) {
   return reinterpret_cast<const std::uint32_t*>(&counter) + (std::endian::native == std::endian::little ? 0 : 1);
 }
@@ -83,8 +84,8 @@ void tell(std::atomic<Round>& counter, Round value, bool somebody_may_sleep) {
 
 bool process_is_there(std::int64_t process) { return kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM; }
 
-// Memory of GPUs must not be released while another process has it open, and ranks come to their destructors at
-// different times. Memory still open then is kept here and checked again later; the rest is released when the process
+// GPU memory must not be released while another process has it open, and ranks run their destructors at different
+// times. Memory that is still open then is kept here and checked again later. What is left is released when the process
 // ends.
 struct Remains {
   device::SharedMemory flags, memory;
@@ -103,10 +104,10 @@ void bury(std::optional<Remains> remains) {
 }  // namespace
 
 struct Ipc::State {
-  // A neighbour, and its memory as this process sees it.
+  // A neighbour, and how this process sees its memory.
   struct Neighbor {
     Part part;
-    bool watched = false;  // its process can be seen, and so its end
+    bool watched = false;  // whether this process can detect the end of the neighbour's process
     Introduction known{};
     device::SharedMemory flags_memory, memory;
     Events ready_events, read_events;
@@ -159,7 +160,7 @@ struct Ipc::State {
     mine->gone.store(1, std::memory_order_release);
     if (free_slot && round > 0) {
       try {
-        free_slot->synchronize();        // the neighbours' memory and events are no longer used
+        free_slot->synchronize();        // the neighbours' memory and events are no longer in use
       } catch (const std::exception&) {  // the device is lost
       }
     }
@@ -223,7 +224,7 @@ struct Ipc::State {
     wait_longer(counter, value, neighbor);
   }
 
-  // The neighbour may need this processor, or MPI progress of this rank, to get there; or it may never get there.
+  // The neighbour may need this processor to get there, or MPI progress on this rank; or it may never get there.
   void wait_longer(const std::atomic<Round>& counter, Round value, const Neighbor& neighbor) const {
     using Clock = std::chrono::steady_clock;
     constexpr auto between_looks = std::chrono::milliseconds(100);
@@ -245,7 +246,7 @@ struct Ipc::State {
         next_look = Clock::now() + between_looks;
       }
       if (!gone && !ended) continue;
-      if (counter.load(std::memory_order_acquire) >= value) return;  // the last it did
+      if (counter.load(std::memory_order_acquire) >= value) return;  // it did so before it ended
       throw std::runtime_error("waited for values from rank " + std::to_string(neighbor.part.rank) + ", " +
                                (gone ? "which has abandoned the exchange" : "whose process has ended"));
     }
@@ -267,12 +268,12 @@ struct Ipc::State {
   Introduction introduction{};
   device::SharedMemory flags_memory, memory;
   Events ready_events, read_events;
-  std::optional<device::Event> free_slot;  // GPUs: the neighbours have read the slot that is written next
+  std::optional<device::Event> free_slot;  // GPUs: the neighbours have read the slot to be written next
   Flags* mine = nullptr;
   std::vector<Neighbor> neighbors;
-  Round round = 0;                                     // the last that was started
-  std::vector<Neighbor*> readers, former_readers;      // of the last round that was published, and of the one before
-  std::shared_ptr<const trace::Traffic> send_traffic;  // of a request that no call waits for
+  Round round = 0;                                     // the last round that was started
+  std::vector<Neighbor*> readers, former_readers;      // of the last published round, and of the one before
+  std::shared_ptr<const trace::Traffic> send_traffic;  // a request that no call waits for
 };
 
 Ipc::Ipc(std::shared_ptr<device::Device> device, const mpi::Comm& comm, int tag, std::vector<Part> parts,
@@ -322,7 +323,7 @@ void Ipc::finish(std::byte* to, device::Stream& stream) {
       const trace::Span span("receive", trace::Category::mpi, 0, &n.receive_traffic);
       s.wait(n.flags->ready, round, n);
     }
-    n.seen_read = n.flags->read.load(std::memory_order_relaxed);  // written before `ready`
+    n.seen_read = n.flags->read.load(std::memory_order_relaxed);  // was written before `ready`
     if (!host) n.ready_events[round % slots].wait_on(stream);
     s.device->copy(to + n.part.receive_offset, n.memory.data() + round % slots * n.known.slot_bytes + n.known.offset,
                    n.part.receive_bytes, device::CopyKind::device_to_device, stream);
@@ -330,7 +331,7 @@ void Ipc::finish(std::byte* to, device::Stream& stream) {
   if (!host) s.read_events[round % slots].record(stream);
   tell(s.mine->read, round, s.crowded);
 
-  // The next start writes the slot of the round before this one.
+  // The next start will write the slot of the previous round, so all neighbours must have read it.
   for (State::Neighbor& n : s.neighbors) {
     if (n.part.send_bytes == 0 || round == 1) continue;
     if (n.seen_read < round - 1) {
@@ -388,13 +389,13 @@ std::size_t Ipc::bytes() const { return slots * state_->slot_bytes; }
 
 namespace {
 
-// Three rounds of known values, so that slots are reused.
+// Three rounds of known values, so that both slots are reused.
 void prove(const std::shared_ptr<device::Device>& device, const mpi::Comm& comm) {
   const int tag = comm.fresh_tag();
   const std::vector<int>& node = comm.node();
   constexpr std::size_t words = 1024;
   const std::size_t bytes = words * sizeof(std::int64_t);
-  // All pairs of GPUs, because some may lack access to each other; on the host one pair is enough.
+  // On GPUs all pairs are tested, because some may lack access to each other; on the host one pair is enough.
   std::vector<int> others;
   const auto size = node.size();
   const auto place = static_cast<std::size_t>(std::find(node.begin(), node.end(), comm.rank()) - node.begin());

@@ -1,4 +1,4 @@
-// The layout of the values of several fields in an array.
+// How the values of several fields are laid out in an array.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace weft::exchange {
 
-// points_major: [entry][field], the values of an entry are contiguous. fields_major: [field][entry], one field after
-// the other. In messages the values of an entry are contiguous either way.
+// points_major: [entry][field], the values of one entry are contiguous. fields_major: [field][entry], one field after
+// the other. In messages the values of one entry are always contiguous.
 enum class Layout { points_major, fields_major };
 Layout parse_layout(const std::string& text);  // "points" or "fields", else std::invalid_argument
 

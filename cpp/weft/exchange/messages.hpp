@@ -11,8 +11,8 @@
 
 namespace weft::exchange {
 
-// Repeated messages between fixed buffers and ranks, either all sent or all received. Those of more than 1 GiB are
-// split, because MPI counts are of type int. Starting and waiting are recorded.
+// Repeated messages between fixed buffers and ranks: either all sends or all receives. Messages of more than 1 GiB are
+// split, because MPI counts are ints. Starting and waiting are recorded.
 class Messages {
  public:
   Messages(const mpi::Comm& comm, int tag);
@@ -26,12 +26,12 @@ class Messages {
   void wait();
 
  private:
-  mpi::Comm comm_;  // the requests live on it
+  mpi::Comm comm_;  // the requests belong to it
   int tag_;
   std::vector<MPI_Request> requests_;
   std::int64_t bytes_ = 0;
   std::shared_ptr<trace::Traffic> traffic_;
-  std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the same request
+  std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // for the same request
   bool receives_ = false;
 };
 

@@ -18,8 +18,8 @@ constexpr Collective neighbor_alltoallv{MPI_Ineighbor_alltoallv, "MPI_Ineighbor_
 }  // namespace
 
 std::unique_ptr<Transfer> make_neighbor(Route route) {
-  // Parts that move something one way or the other: if one is mine for a rank, so is one of that rank's for me. Sending
-  // and receiving share one topology, and so do the two directions of a pattern.
+  // Only parts that move data, in either direction, are kept. If this rank keeps a part for another rank, that rank
+  // keeps one for this rank. Sending and receiving share one topology, and so do the two directions of a pattern.
   std::vector<Part> parts = route.parts;
   std::erase_if(parts, [](const Part& p) { return p.send_bytes == 0 && p.receive_bytes == 0; });
   std::vector<int> ranks;

@@ -1,4 +1,4 @@
-// The pairwise schedule: one message to every neighbour and one from it, by persistent requests.
+// The pairwise schedule: one message to and one message from every neighbour, by persistent requests.
 #pragma once
 
 #include "weft/exchange/schedule.hpp"

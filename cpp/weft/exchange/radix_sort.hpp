@@ -1,4 +1,4 @@
-// Sorting of integers, digit by digit.
+// Radix sort of integers, digit by digit.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace weft::exchange {
 
-// Sorts by the bits [from, to) of key(item); equal keys keep their order (least significant digit first).
+// Sorts by bits [from, to) of key(item); items with equal keys keep their order (least significant digit first).
 template <class Item, class Key>
 void radix_sort(std::vector<Item>& items, int from, int to, Key key) {
   constexpr int digit = 11;
@@ -24,7 +24,7 @@ void radix_sort(std::vector<Item>& items, int from, int to, Key key) {
     const std::uint64_t mask = (std::uint64_t{1} << std::min(digit, to - shift)) - 1;
     std::array<std::size_t, buckets> place{};
     for (const Item& item : items) ++place[(key(item) >> shift) & mask];
-    if (place[(key(items.front()) >> shift) & mask] == items.size()) continue;  // all alike in this digit
+    if (place[(key(items.front()) >> shift) & mask] == items.size()) continue;  // all items have the same digit here
     std::size_t sum = 0;
     for (std::size_t& p : place) sum += std::exchange(p, sum);
     for (const Item& item : items) other[place[(key(item) >> shift) & mask]++] = item;
@@ -32,7 +32,7 @@ void radix_sort(std::vector<Item>& items, int from, int to, Key key) {
   }
 }
 
-// Calls each(id, position) for the positive ids, ascending, equal ids by position.
+// Calls each(id, position) for the positive ids in ascending order; equal ids are ordered by position.
 template <class F>
 void in_order_of_id(std::span<const std::int64_t> ids, F&& each) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
@@ -46,7 +46,7 @@ void in_order_of_id(std::span<const std::int64_t> ids, F&& each) {
   if (count == 0) return;
   const int id_bits = std::bit_width(static_cast<std::uint64_t>(most - least));
   const int position_bits = std::bit_width(ids.size());
-  if (id_bits + position_bits <= 64) {  // both in one word
+  if (id_bits + position_bits <= 64) {  // id and position fit in one word
     std::vector<std::uint64_t> words;
     words.reserve(count);
     for (std::size_t p = 0; p < ids.size(); ++p) {

@@ -18,16 +18,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// The data that one rank sends another in a trial: bytes that are finite numbers in any type, different at every place.
+// The data sent from one rank to another in a trial: bytes that are finite numbers in any type, and vary with the
+// position.
 char content(int from, int to, std::size_t at) {
   return static_cast<char>((static_cast<std::size_t>(31 * from + 17 * to) + 7 * at + at / 251) & 0x3f);
 }
 
-// If ranks share processors, the time depends on how they wait for each other, and so on the work during a transfer: a
-// pass over a vector is the least that any solver does.
+// If ranks share processors, the time of a transfer depends on how they wait for each other, and so on the work done
+// meanwhile. A pass over a vector is the least work that any solver does.
 constexpr std::size_t most_work_bytes = 2 << 20;
 
-// Transfers of a candidate's channel between vectors of the trial's own.
+// Runs transfers of a candidate's channel between vectors owned by the trial.
 class Trials {
  public:
   Trials(const std::shared_ptr<device::Device>& device, const mpi::Comm& comm, const std::vector<Part>& parts, Use use,
@@ -55,8 +56,8 @@ class Trials {
     });
   }
 
-  // The first transfer of a channel, and how long this rank took for it. CollectiveError if it does not deliver what
-  // was sent. (collective)
+  // Runs the first transfer of a channel and returns this rank's time for it. CollectiveError if the data that arrive
+  // differ from those sent. (collective)
   double prove(Channel& channel) {
     double seconds = 0;
     comm_.together([&] {
@@ -69,7 +70,7 @@ class Trials {
         unprepared = std::current_exception();
       }
       const auto begin = Clock::now();
-      transfer(channel);  // start in any case, because the others wait for it
+      transfer(channel);  // even after an error, because the others wait for it
       if (unprepared) std::rethrow_exception(unprepared);
       stream_.synchronize();
       seconds = seconds_since(begin);
@@ -170,8 +171,8 @@ class Tuner {
   }
 
  private:
-  // Ranks that share processors leave a barrier, and come to the next, some time slices apart: what one transfer takes
-  // is only seen in many.
+  // If ranks share processors, they leave one barrier and reach the next several time slices apart. Only the mean of
+  // many transfers then tells how long one takes.
   static TuningLimits limits(bool crowded) {
     TuningLimits found;
     if (crowded) {
@@ -199,7 +200,7 @@ class Tuner {
 
 TunedChannel tuned_channel(const Asked& asked, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
                            const std::vector<Part>& parts, const Carried& carried) {
-  // Else lengths would differ between the ends of a message, or ranks wait in different collectives.
+  // Otherwise the two ends of a message could disagree on its length, or ranks could wait in different collectives.
   mpi::require_same(comm, carried.what,
                     std::to_string(carried.fields) + " field(s) of " + carried.type + (asked.cache ? ", cached" : "") +
                         (asked.choice ? ", by " + asked.text : ""));

@@ -19,8 +19,8 @@ double median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// A lower 95 % confidence bound of the median: the value sqrt(n) places before the middle, in order (from the binomial
-// distribution of the number of values below the median). 0 for too few values.
+// A lower 95 % confidence bound of the median: in sorted order, the value sqrt(n) positions before the middle (from the
+// binomial distribution of the number of values below the median). 0 if there are too few values.
 double least_median(std::vector<double> values) {
   const auto n = static_cast<double>(values.size());
   const double place = std::floor(n / 2 - std::sqrt(n));
@@ -41,11 +41,11 @@ std::string in_words(double seconds) {
   return text;
 }
 
-// A candidate on trial. All times are the slowest rank's, so that all ranks hold the same.
+// A candidate on trial. All times are those of the slowest rank, so all ranks have the same numbers.
 struct Trial {
-  std::vector<double> times;                               // of a transfer, by repetition
-  double least = std::numeric_limits<double>::infinity();  // the warm-up's too
-  double spent = 0;                                        // with waiting
+  std::vector<double> times;                               // seconds per transfer, by repetition
+  double least = std::numeric_limits<double>::infinity();  // including the warm-up
+  double spent = 0;                                        // including waiting
   bool active = true, hopeless = false;
 
   double fastest() const { return *std::ranges::min_element(times); }
@@ -57,7 +57,7 @@ struct Trial {
   bool may_go_on(double repetitions, double seconds) const {
     if (times.empty()) return true;
     return static_cast<double>(times.size()) < repetitions &&
-           spent * (1 + 1.0 / static_cast<double>(times.size())) <= seconds;  // one more as the mean
+           spent * (1 + 1.0 / static_cast<double>(times.size())) <= seconds;  // assumes that one more takes the mean
   }
 };
 
@@ -72,16 +72,16 @@ class Race {
       std::iota(all.begin(), all.end(), std::size_t{0});
       for (const Repetition& repetition : repetitions(all)) seconds.push_back(repetition.seconds);
     }
-    // The first transfer, which may meet cold caches and missing connections, only serves to estimate the duration; but
-    // if it uses up the time of all repetitions, it is the one that counts.
+    // The first transfer may meet cold caches and missing connections, so it only serves to estimate the duration. But
+    // if it uses up the time for all repetitions, it counts as the result.
     for (std::size_t i = 0; i < candidates; ++i) {
       trials_[i].least = seconds[i];
       if (seconds[i] >= limits_.seconds * limits_.first_part) add(trials_[i], {seconds[i], seconds[i]});
     }
   }
 
-  // Rounds of one repetition each, until every candidate has reached its share of the limits or is hopeless, or there
-  // is nothing left to decide. A slow one does not use up the time of the others.
+  // Runs rounds of one repetition per candidate, until every candidate has reached its share of the limits or is
+  // hopeless, or nothing is left to decide. A slow candidate does not use up the time of the others.
   void rounds(double share) {
     const double seconds = std::min(limits_.seconds, limits_.seconds_in_all / static_cast<double>(active())) * share;
     for (std::size_t round = 0;; ++round) {
@@ -90,7 +90,7 @@ class Race {
         if (trials_[i].active && trials_[i].may_go_on(limits_.repetitions * share, seconds)) running.push_back(i);
       }
       if (running.empty() || (round > 0 && active() == 1)) return;
-      // Each round begins with a different candidate, so that a slow one is not always followed by the same.
+      // Each round begins with a different candidate, so that no candidate always runs right after a slow one.
       std::rotate(running.begin(), running.begin() + static_cast<std::ptrdiff_t>(round % running.size()),
                   running.end());
       const std::vector<Repetition> round_of = repetitions(running);
@@ -109,8 +109,8 @@ class Race {
   std::size_t active() const {
     return static_cast<std::size_t>(std::ranges::count_if(trials_, [](const Trial& t) { return t.active; }));
   }
-  // Of the finalists the one of the smallest median or, where that is asked for, of those that could have the smallest
-  // as well the one with the fastest repetition. Of equal ones the first.
+  // The finalist with the smallest median. If fastest_decides, the one with the fastest repetition among those whose
+  // median could be the smallest. The first one in case of a tie.
   std::size_t winner() const {
     const double best = best_median();
     const auto time = [&](const Trial& trial) {
@@ -127,7 +127,7 @@ class Race {
   const Trial& trial(std::size_t i) const { return trials_[i]; }
 
  private:
-  // One of each, the slowest rank's; `seconds` of one transfer.
+  // Runs one repetition of each candidate; returns the times of the slowest rank, `seconds` per transfer.
   std::vector<Repetition> repetitions(const std::vector<std::size_t>& candidates) const {
     std::vector<double> seconds;
     for (const std::size_t c : candidates) {

@@ -34,7 +34,8 @@ class Digest {
   std::uint64_t state_ = 0;
 };
 
-// One number of all ranks' digests; each has its rank in it, so that their order does not matter.
+// Combines all ranks' digests into one number. Each digest includes its rank, so the order of combination does not
+// matter.
 std::uint64_t of_all(std::uint64_t mine, const mpi::Comm& comm) {
   mpi::check(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_UINT64_T, MPI_BXOR, comm.get()), "MPI_Allreduce");
   return mine;
@@ -70,7 +71,7 @@ std::uint64_t machine_digest(const device::Device& device, const mpi::Comm& comm
   return of_all(digest.value(), comm);
 }
 
-// One word at a time, and numbers that are whole.
+// Reads one word and accepts only a complete number.
 template <class T>
 bool read_number(std::istream& words, T& value) {
   std::string word;

@@ -1,4 +1,4 @@
-// Tunings kept on disk from run to run.
+// Tuning results kept on disk from run to run.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace weft::exchange {
 
-// The conditions that a tuning is valid for, the same on all ranks.
+// The conditions for which a tuning is valid; the same on all ranks.
 struct TuningKey {
   std::string weft, mpi;  // versions
   std::string use, type;  // "halo", "double"
   int ranks = 0, fields = 0;
-  std::uint64_t pattern = 0;  // of all ranks' parts
-  std::uint64_t machine = 0;  // processor, device and node of every rank
+  std::uint64_t pattern = 0;  // from all ranks' parts
+  std::uint64_t machine = 0;  // from the processor, device and node of every rank
   std::vector<std::string> candidates;
 
   std::string text() const;
@@ -31,10 +31,10 @@ TuningKey tuning_key(const mpi::Comm& comm, const device::Device& device, const 
 
 // Rank 0 reads the cache and broadcasts the entry; a damaged entry is reported and ignored. (collective)
 std::optional<Tuning> read_tuning(const TuningKey& key, const std::vector<Choice>& candidates, const mpi::Comm& comm);
-// By the first rank; local.
+// Rank 0 writes; no communication.
 void write_tuning(const TuningKey& key, const Tuning& tuning, const mpi::Comm& comm);
 
-// Parses an entry; std::nullopt if it is incomplete or of other candidates.
+// Parses an entry; std::nullopt if it is incomplete or belongs to other candidates.
 std::string to_text(const Tuning& tuning);
 std::optional<Tuning> tuning_from(const std::string& text, const std::vector<Choice>& candidates);
 
