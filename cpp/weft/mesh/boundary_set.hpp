@@ -15,10 +15,10 @@ class BoundarySet {
   explicit BoundarySet(std::vector<std::string> names) : names_(std::move(names)) {}
   static BoundarySet all();
 
-  // By the value of Mesh::boundaries: 1 where that boundary is in the set (never 0, the inside). std::invalid_argument,
-  // the same on every rank, for an unknown name, with a list of the known ones.
+  // Indexed by the values in Mesh::boundaries: 1 if that boundary is in the set (always 0 for the interior). For an
+  // unknown name std::invalid_argument, the same on every rank, with a list of the known names.
   std::vector<std::uint8_t> flags(const Mesh& mesh) const;
-  // The number of faces, over all ranks, on the boundaries of the set. (collective)
+  // The total number of faces, over all ranks, on the boundaries of the set. (collective)
   std::int64_t faces(const Mesh& mesh) const;
 
   bool operator==(const BoundarySet&) const = default;

@@ -52,8 +52,8 @@ void check(const BoxOptions& o, int ranks) {
 }
 
 // The Kershaw map of the unit cube (Kolev et al., "Efficient exascale discretizations", and the CEED bake-off
-// problems): x stays; y and z are squeezed towards one side by `eps` at x = 0, towards the other at x = 1, and swing
-// there and back over six layers of x.
+// problems). x is unchanged. y and z are compressed towards one side by `eps` at x = 0 and towards the other side at x
+// = 1; in between they swing back and forth over six layers in x.
 double squeeze_right(double eps, double y) { return y <= 0.5 ? (2 - eps) * y : 1 + eps * (y - 1); }
 double squeeze_left(double eps, double y) { return 1 - squeeze_right(eps, 1 - y); }
 
@@ -89,7 +89,7 @@ Point deform(const BoxOptions& o, const Point& p) {
   return p;
 }
 
-// The process grid that cuts the fewest faces among those whose largest block is within 5 % of a fair share; all zeros
+// The process grid that cuts the fewest faces among those whose largest block is within 5 % of an even share; all zeros
 // if there is none.
 Index choose_grid(const BoxOptions& o, std::int64_t ranks) {
   const auto& n = o.counts;
@@ -117,7 +117,7 @@ Index choose_grid(const BoxOptions& o, std::int64_t ranks) {
   return best;
 }
 
-// The elements of a rank, in tiles of 4 x 4 x 4.
+// The elements of a rank, ordered in tiles of 4 x 4 x 4.
 std::vector<Index> my_elements(const BoxOptions& o, std::int64_t rank, std::int64_t ranks) {
   const auto& n = o.counts;
   const Index grid = choose_grid(o, ranks);
@@ -143,7 +143,7 @@ std::vector<Index> my_elements(const BoxOptions& o, std::int64_t rank, std::int6
       }
     }
   } else {
-    // Runs of equal length through the box, its longest direction slowest; then in tiles.
+    // Equal shares of the elements, counted with the longest direction slowest; then ordered in tiles.
     std::array<int, 3> axes{0, 1, 2};
     std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return n[a] < n[b]; });
     const std::int64_t total = n[0] * n[1] * n[2];
@@ -171,7 +171,8 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
   const auto& n = options.counts;
   const auto elements = my_elements(options, comm.rank(), comm.size());
   const std::int64_t count = std::ssize(elements);
-  // The number of distinct vertex planes per direction; periodic ones wrap around, which also works for one element.
+  // The number of distinct vertex planes per direction. Periodic directions wrap around, which also works for a single
+  // element.
   Index v{};
   for (int d = 0; d < 3; ++d) v[d] = n[d] + (options.periodic[d] ? 0 : 1);
 
@@ -187,7 +188,7 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
 
   Topology t;
   t.global_vertices = v[0] * v[1] * v[2];
-  // Entities of one direction are numbered after those of the one before.
+  // The entities of one direction are numbered after those of the previous direction.
   std::array<Index, 3> edge_counts{}, face_counts{};
   Index first_edge{}, first_face{};
   for (int d = 0; d < 3; ++d) {
@@ -228,7 +229,7 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
     for (int k = 0; k < q1; ++k) {
       for (int j = 0; j < q1; ++j) {
         for (int i = 0; i < q1; ++i) {
-          // Grid planes are computed from integers, so that neighbouring ranks get identical bits.
+          // Coordinates of grid planes are computed from integers, so that neighbouring ranks get identical bits.
           auto unit = [&](int d, int l) { return (2 * at[d] + (1 + gll.points[l])) / (2.0 * n[d]); };
           const Point p = deform(options, {unit(0, i), unit(1, j), unit(2, k)});
           for (int d = 0; d < 3; ++d) *out++ = options.lower[d] + (options.upper[d] - options.lower[d]) * p[d];

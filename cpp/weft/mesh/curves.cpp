@@ -67,7 +67,7 @@ class Element {
     return moves;
   }
 
-  // About the centre of the circle, the angle goes linearly along the edge.
+  // Parametrised by the angle about the centre of the circle, which varies linearly along the edge.
   std::vector<Point> arc(int edge, double radius) const {
     const Point a = get(corner(edge_corners[edge][0])), b = get(corner(edge_corners[edge][1]));
     const double chord = std::hypot(b[0] - a[0], b[1] - a[1]), r = std::abs(radius);
@@ -95,8 +95,8 @@ class Element {
 
   static Point centre(const Curve& c) { return {c.values[0], c.values[1], c.values[2]}; }
 
-  // Corners keep the positions in the file (often in single precision), so the radius varies from that of one corner to
-  // that of the other.
+  // Corners keep their positions from the file, which often has single precision, so the radius varies along the edge
+  // from that of one corner to that of the other.
   std::vector<Point> great_circle(int edge, const Curve& c) const {
     const Point o = centre(c);
     const Point a = get(corner(edge_corners[edge][0])) - o, b = get(corner(edge_corners[edge][1])) - o;
@@ -129,7 +129,7 @@ class Element {
     }
   }
 
-  // With the edges in place, the inner points of the face are moved to the sphere along the radius.
+  // With the edges in place, the inner points of the face are moved radially onto the sphere.
   void blend_sphere(const Curve& c) {
     const int normal = c.side / 2, side = c.side % 2, a = normal == 0 ? 1 : 0, b = normal == 2 ? 1 : 2;
     const Point o = centre(c);
@@ -169,7 +169,7 @@ std::vector<double> curved_nodes(std::span<const double> nodes, int node_order, 
     apply_along(matrix.data(), n1, q1, q1, n1 * 3, once.data(), twice.data());
     apply_along(matrix.data(), n1, q1, 1, n1 * n1 * 3, twice.data(), result.data() + e * n1 * n1 * n1 * 3);
   }
-  // After sorting, the curves of an element are contiguous. Order 1 has only corners, which no curve moves.
+  // Sorted, so that the curves of an element are contiguous. At order 1 there are only corners, which no curve moves.
   std::vector<Curve> sorted(curves.begin(), curves.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const Curve& a, const Curve& b) { return a.element < b.element; });
   for (std::size_t i = 0; i < sorted.size();) {

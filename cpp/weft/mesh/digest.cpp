@@ -28,7 +28,8 @@ Digest digest(const Mesh& mesh) {
   double largest = 0;
   for (const double value : x) largest = std::max(largest, std::abs(value));
   Digest d{.elements = mesh.global_elements};
-  // The factor: sizes of powers of two, with their rounding, are not on the edge between two exponents.
+  // The factor keeps sizes that are powers of two away from the edge between two exponents, where rounding would
+  // decide.
   std::frexp(1.0001 * mesh.comm.max(largest), &d.exponent);
   std::array<std::uint64_t, 5> sums{};  // unsigned sums wrap around, so they do not depend on the order
   for (std::size_t e = 0; e < mesh.element_ids.size(); ++e) {

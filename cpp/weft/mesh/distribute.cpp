@@ -1,4 +1,4 @@
-// Divides a whole mesh into parts, and sends each rank its own.
+// Divides a whole mesh into parts, and sends each rank its part.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -50,7 +50,7 @@ Bounds bounds(const std::vector<Point>& points, std::span<const std::int64_t> wh
   return box;
 }
 
-// Rank 0 holds `all`, in the order of the ranks; everyone returns its own `counts[rank]` values.
+// Rank 0 holds `all`, ordered by rank; every rank returns its own `counts[rank]` values.
 template <class T>
 std::vector<T> scatter(const std::vector<T>& all, std::span<const std::int64_t> counts, std::int64_t per_item,
                        const mpi::Comm& comm) {
@@ -162,7 +162,7 @@ int natural_geometry_order(const WholeMesh& mesh) {
   }
   if (!mesh.curves.empty()) return 2;
   if (mesh.node_order == 1) return 1;
-  // An element whose second-order nodes are those of a trilinear element, up to rounding, is trilinear.
+  // If the second-order nodes of an element are those of a trilinear element, up to rounding, the element is trilinear.
   const auto down = element::interpolation(element::gll(2).points, element::gll(1).points);
   const auto up = element::interpolation(element::gll(1).points, element::gll(2).points);
   for (std::int64_t e = 0; e < mesh.elements(); ++e) {
@@ -188,7 +188,7 @@ int natural_geometry_order(const WholeMesh& mesh) {
 Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span<const std::int32_t> parts,
                 int geometry_order, const mpi::Comm& comm) {
   const bool root = comm.rank() == 0;
-  std::vector<std::int64_t> order;  // elements by rank, then along the curve
+  std::vector<std::int64_t> order;  // elements by rank, then along the Hilbert curve
   std::vector<std::int64_t> counts(comm.size(), 0), curve_counts(comm.size(), 0);
   comm.together([&] {
     if (!root) return;
@@ -207,7 +207,7 @@ Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span
     if (std::ranges::min(counts) == 0) throw std::invalid_argument("distribute: a rank without elements");
   });
 
-  // The data that rank 0 sends, in the order of the ranks.
+  // The data that rank 0 sends, ordered by rank.
   std::vector<Curve> curves;
   if (root) {
     order.resize(whole.elements());
@@ -225,7 +225,7 @@ Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span
       if (parts[a] != parts[b]) return parts[a] < parts[b];
       return along[a] != along[b] ? along[a] < along[b] : a < b;
     });
-    std::vector<std::int64_t> place(whole.elements());  // within the rank
+    std::vector<std::int64_t> place(whole.elements());  // position within the rank
     std::int64_t first = 0;
     for (int r = 0; r < comm.size(); first += counts[r++]) {
       for (std::int64_t i = 0; i < counts[r]; ++i) place[order[first + i]] = i;
@@ -265,7 +265,7 @@ Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span
   mesh.boundary_names.resize(numbers[6]);
   for (std::string& name : mesh.boundary_names) broadcast(name, comm);
 
-  // One array at a time, so that rank 0 never holds a second copy of everything.
+  // One array at a time, so that rank 0 never holds a second copy of the whole mesh.
   const Topology& t = topology.topology;
   auto deal = [&](const auto& all, std::int64_t per_item = 1) {
     return scatter(root ? pick(all, order, per_item) : all, counts, per_item, comm);

@@ -19,17 +19,17 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t largest_mesh = std::int64_t{1} << 33;  // elements
 constexpr int most_components = 10000;
-constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;  // of a transfer, where elements' numbers follow
+constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;  // bytes per transfer, for elements with consecutive
+                                                             // numbers
 
 std::int64_t cube(int n) { return static_cast<std::int64_t>(n) * n * n; }
 
-// The checksum of an element's record: it starts from the element's number, so that swapped records are detected.
+// The checksum of an element's record. It includes the element's number, so that swapped records are detected.
 std::uint64_t record_checksum(std::int64_t element, std::span<const std::byte> record) {
   return files::checksum(record, files::checksum(std::as_bytes(std::span(&element, 1))));
 }
 
-// The local elements by global number, in runs of numbers that follow and fit into a piece: first(element place in
-// `order`, count).
+// The local elements by global number, divided into runs of consecutive numbers that fit into one transfer.
 struct Runs {
   Runs(const Mesh& mesh, std::int64_t record) : order(mesh.element_ids.size()) {
     std::iota(order.begin(), order.end(), 0);
@@ -43,8 +43,8 @@ struct Runs {
   }
 
   struct Run {
-    std::int64_t id;     // of its first element
-    std::int64_t place;  // of it in `order`
+    std::int64_t id;     // of the first element
+    std::int64_t place;  // of the first element, in `order`
     std::int64_t count;
   };
   std::vector<std::int64_t> order;
@@ -237,8 +237,8 @@ void ElementFile::read(const Mesh& mesh, int order, std::span<const ElementField
   const mpi::Comm& comm = mesh.comm;
   const Digest mine = digest(mesh);
   const std::int64_t points = cube(order + 1), record = header_.record_bytes();
-  const std::int64_t written = cube(header_.order + 1) * header_.value_bytes;  // bytes of a component
-  std::vector<std::int64_t> places;                                            // in a record, of every component
+  const std::int64_t written = cube(header_.order + 1) * header_.value_bytes;  // bytes per component
+  std::vector<std::int64_t> places;                                            // of all components, within a record
   comm.together([&] {
     if (!same(mine, header_.mesh))
       throw std::runtime_error(file_ + ": is of another mesh" +

@@ -14,7 +14,7 @@
 namespace weft::mesh {
 namespace {
 
-// dx_c/dr_d of one element: column [3 d + c], one value a point.
+// dx_c/dr_d of one element: column [3 d + c], one value per point.
 struct Derivatives {
   explicit Derivatives(int points) : values(9 * points), points(points) {}
   double* of(int direction, int component) { return values.data() + (3 * direction + component) * points; }
@@ -22,12 +22,13 @@ struct Derivatives {
   int points;
 };
 
-// The derivative of the trilinear map in direction d is bilinear in the two others: half the vector of the edge.
+// The derivative of the trilinear map in direction d is bilinear in the other two directions: half the vector of the
+// edge.
 void trilinear_derivatives(const double* corners, const std::vector<double>& x, Derivatives& out) {
   const int n1 = static_cast<int>(x.size());
   constexpr std::array<int, 3> bit{1, 2, 4};
   for (int d = 0; d < 3; ++d) {
-    const int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2;  // the two others
+    const int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2;  // the other two directions
     for (int c = 0; c < 3; ++c) {
       auto edge = [&](int corner) { return 0.5 * (corners[3 * (corner + bit[d]) + c] - corners[3 * corner + c]); };
       const double e0 = edge(0), e1 = edge(bit[a]), e2 = edge(bit[b]), e3 = edge(bit[a] + bit[b]);
@@ -57,13 +58,13 @@ void nodal_derivatives(const double* coordinates, const element::Gll& gll, std::
   }
 }
 
-// Fills g and mass of one element; returns its smallest Jacobian, NaN if any is.
+// Fills g and mass of one element; returns its smallest Jacobian, NaN if any of them is NaN.
 double metrics(Derivatives& derivatives, const double* weights, double* g, double* mass) {
   const double *xr = derivatives.of(0, 0), *yr = derivatives.of(0, 1), *zr = derivatives.of(0, 2);
   const double *xs = derivatives.of(1, 0), *ys = derivatives.of(1, 1), *zs = derivatives.of(1, 2);
   const double *xt = derivatives.of(2, 0), *yt = derivatives.of(2, 1), *zt = derivatives.of(2, 2);
   double smallest = std::numeric_limits<double>::infinity();
-  double sum = 0;  // a NaN shows up in a sum, but not in a minimum
+  double sum = 0;  // unlike a minimum, a sum preserves NaN
 #pragma omp simd reduction(min : smallest) reduction(+ : sum)
   for (int p = 0; p < derivatives.points; ++p) {
     // J grad r, J grad s, J grad t: the cross products of the columns of dx/dr.
@@ -88,8 +89,8 @@ double metrics(Derivatives& derivatives, const double* weights, double* g, doubl
   return std::isnan(sum) ? sum : smallest;
 }
 
-// The mesh's coefficient on the n1^3 points of an element, within the range of its values: of steep ones, the
-// interpolant at a lower order may leave it, and become negative.
+// The mesh's coefficient at the n1^3 points of an element, clamped to the range of its values: if it is steep, the
+// interpolant at a lower order may leave that range and become negative.
 void coefficient_at_points(const Mesh& mesh, std::int64_t e, const double* matrix, int n1, std::vector<double>& between,
                            std::vector<double>& out) {
   const int c1 = mesh.coefficient_order + 1;

@@ -18,27 +18,28 @@ struct GeometricFactors {
   std::vector<double> mass;  // [E][n1^3]: w J
 };
 
-// Trilinear elements use the exact derivative, curved ones that of the interpolant of their coordinates at `order`.
-// Throws mpi::CollectiveError on every rank, naming the element and its smallest Jacobian, if any is not positive (NaN
-// included). (collective)
+// Trilinear elements use the exact derivative; curved elements use the derivative of the interpolant of their
+// coordinates at `order`. Throws mpi::CollectiveError on every rank, naming the element with the smallest Jacobian and
+// its value, if any Jacobian is not positive (NaN included). (collective)
 GeometricFactors geometric_factors(const Mesh& mesh, int order);
 
-// The same check and error, without storing the factors; and storing only w J, [E][n1^3].
+// The first makes the same check with the same error, without storing the factors. The second stores only w J,
+// [E][n1^3].
 void check_jacobians(const Mesh& mesh, int order);
 std::vector<double> mass_matrix(const Mesh& mesh, int order);
 
-// The same factors for code that stores them in a layout of its own: an element's at a time.
+// The same factors for code that has its own storage layout: one element at a time.
 class ElementFactors {
  public:
-  // The mesh must outlive this. std::invalid_argument for an order outside 1..15.
+  // The mesh must outlive this object. std::invalid_argument for an order outside 1..15.
   ElementFactors(const Mesh& mesh, int order);
 
-  // Threads call use(i, g, mass) for the local elements elements[i], with g [n1^3][6] and mass [n1^3] of one element,
-  // which it may read during the call.
+  // Threads call use(i, g, mass) for the local elements elements[i]. g [n1^3][6] and mass [n1^3] belong to one element
+  // and are valid during the call.
   using Use = std::function<void(std::int64_t i, const double* g, const double* mass)>;
   void each(std::span<const std::int64_t> elements, const Use& use);
   void each(const Use& use);  // of all local elements, in their order
-  // The error of geometric_factors for the elements so far. (collective)
+  // Throws the error of geometric_factors for the elements processed so far. (collective)
   void check() const;
 
  private:
@@ -47,7 +48,7 @@ class ElementFactors {
   const Mesh& mesh_;
   int order_;
   std::vector<double> weights_, interpolation_;
-  std::vector<double> coefficient_interpolation_;  // if the mesh has a coefficient
+  std::vector<double> coefficient_interpolation_;  // used if the mesh has a coefficient
   double worst_ = std::numeric_limits<double>::infinity();
   std::int64_t worst_element_ = -1;
 };

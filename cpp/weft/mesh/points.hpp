@@ -1,7 +1,8 @@
-// The points of a mesh at a polynomial order: global numbers from the topology alone, coordinates, boundary.
+// The points of a mesh at a given polynomial order: their global numbers (from the topology alone), coordinates and
+// boundary flags.
 //
 // All arrays are [element][k][j][i] with n1 = order + 1 GLL points per direction, i (r direction) fastest. Orders
-// outside 1..15 throw std::invalid_argument. Nothing communicates.
+// outside 1..15 throw std::invalid_argument. These functions do not communicate.
 #pragma once
 
 #include <array>
@@ -13,14 +14,14 @@
 
 namespace weft::mesh {
 
-// [E][n1^3], from 1, equal exactly where points coincide or are periodic images: first the vertices, then the insides
-// of edges, of faces, of elements.
+// [E][n1^3], from 1, equal exactly if points coincide or are periodic images. Vertices come first, then the interiors
+// of edges, of faces, and of elements.
 std::vector<std::int64_t> point_ids(const Mesh& mesh, int order);
 // The same for local element e alone: out[n1^3].
 void point_ids(const Mesh& mesh, int order, std::int64_t e, std::int64_t* out);
 
 // Numbers for the points of an element. The points inside an edge, a face or the element have consecutive numbers in
-// its canonical frame, wherever they begin.
+// its canonical frame; the first number of each is arbitrary.
 template <class Number>
 struct FirstNumbers {
   std::array<Number, 8> vertices;
@@ -32,15 +33,15 @@ struct FirstNumbers {
 template <class Number>
 void number_points(const Mesh& mesh, int order, std::int64_t e, const FirstNumbers<Number>& first, Number* out);
 
-// How many different ids there are over all ranks; they are 1..global_points.
+// The number of distinct ids over all ranks; the ids are 1..global_points.
 std::int64_t global_points(const Mesh& mesh, int order);
 
 // [E][n1^3][3]
 std::vector<double> point_coordinates(const Mesh& mesh, int order);
 
 // [E][n1^3], 1 for points on a face of a local element that lies on one of the boundaries. A point that touches them
-// only through another rank's element is 0 here: combine over equal ids (gather-scatter with max).
-// std::invalid_argument for names the mesh does not have.
+// only through an element of another rank is 0 here: combine over equal ids (gather-scatter with max).
+// std::invalid_argument for names that the mesh does not have.
 std::vector<std::uint8_t> points_on_boundary(const Mesh& mesh, int order,
                                              const BoundarySet& boundaries = BoundarySet::all());
 

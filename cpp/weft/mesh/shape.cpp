@@ -19,7 +19,7 @@ double largest(std::span<const double> values) {
   return most;
 }
 
-// Whether the edges a parallelepiped's map has along r, s and t meet at right angles, if each is known up to
+// Whether the three edge vectors of a parallelepiped (along r, s and t) are orthogonal, given that each is known up to
 // `rounding`.
 bool right_angles(std::span<const double, 9> edges, double rounding) {
   for (const auto& [a, b] : {std::pair{0, 3}, {0, 6}, {3, 6}}) {
@@ -46,7 +46,7 @@ std::array<double, 24> corners_of(const Mesh& mesh, std::int64_t element) {
 
 Shape shape_of(const Mesh& mesh, std::int64_t element) {
   const std::array<double, 24> corners = corners_of(mesh, element), map = trilinear_map(corners.data());
-  // Nodes are known up to rounding: coefficients and distances below that are 0.
+  // Nodes are known up to rounding, so smaller coefficients and distances count as 0.
   const double rounding = 8 * std::numeric_limits<double>::epsilon() * largest(corners);
   if (mesh.geometry_order > 1) {
     const std::span<const double> points = element::gll(mesh.geometry_order).points;

@@ -22,7 +22,7 @@ class SharedVector {
   auto begin() const { return get().begin(); }
   auto end() const { return get().end(); }
 
-  // To change the values of this copy alone, which gets its own first if it shares them.
+  // Write access to the values of this copy alone; copies the values first if they are shared.
   std::vector<T>& change() {
     if (values_.use_count() > 1) values_ = std::make_shared<std::vector<T>>(*values_);
     return *values_;

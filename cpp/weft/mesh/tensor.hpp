@@ -1,9 +1,10 @@
-// A one-dimensional matrix applied along one direction of an element's values.
+// Applies a one-dimensional matrix along one direction of an element's values.
 #pragma once
 
 namespace weft::mesh {
 
-// out[o][p][i] = sum_m matrix[p][m] in[o][m][i]: rows x columns matrix, `outer` slices, `inner` contiguous values.
+// out[o][p][i] = sum_m matrix[p][m] in[o][m][i]: matrix is rows x columns, with `outer` slices and `inner` contiguous
+// values.
 inline void apply_along(const double* matrix, int rows, int columns, int outer, int inner, const double* in,
                         double* out) {
   for (int o = 0; o < outer; ++o, in += columns * inner, out += rows * inner) {

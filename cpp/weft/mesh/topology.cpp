@@ -1,4 +1,4 @@
-// From corners and periodic pairs to vertices, edges and faces, by sorting.
+// Derives vertices, edges and faces from corners and periodic pairs, by sorting.
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
@@ -13,7 +13,7 @@ std::string face_text(std::int64_t element, int face) {
   return "face " + std::string(face_names[face]) + " of element " + std::to_string(element) + " (counting from 0)";
 }
 
-// Sets that grow together; each member knows whether it runs with (0) or against (1) its root.
+// Disjoint sets with orientation: each member knows whether its direction is that of its root (0) or the opposite (1).
 class OrientedSets {
  public:
   explicit OrientedSets(std::int64_t size) : parent_(size), against_(size, 0) {
@@ -29,7 +29,7 @@ class OrientedSets {
       root.against ^= against_[root.id];
       root.id = parent_[root.id];
     }
-    // Compress: everything on the way hangs on the root from now on.
+    // Path compression: all members on the path now point to the root directly.
     bool against = root.against;
     for (std::int64_t at = member; at != root.id;) {
       const std::int64_t next = parent_[at];
@@ -41,7 +41,7 @@ class OrientedSets {
     }
     return root;
   }
-  // False if a and b are already joined the other way round.
+  // False if a and b are already joined with the opposite orientation.
   bool join(std::int64_t a, std::int64_t b, bool against) {
     Root ra = find(a), rb = find(b);
     const bool between = ra.against ^ rb.against ^ against;
@@ -51,7 +51,8 @@ class OrientedSets {
     against_[rb.id] = between;
     return true;
   }
-  // Numbers the roots 0, 1, ... in ascending order; returns how many there are and the number of every member's root.
+  // Numbers the roots 0, 1, ... in ascending order. Returns the number of roots, and in `numbers` that of every
+  // member's root.
   std::int64_t number(std::vector<std::int64_t>& numbers) {
     numbers.assign(parent_.size(), -1);
     std::int64_t count = 0;
@@ -74,7 +75,7 @@ struct Keyed {
   bool operator<(const Keyed& other) const { return key != other.key ? key < other.key : where < other.where; }
 };
 
-// Vertices, edges and faces that periodic pairs make one.
+// Vertices, edges and faces that periodic pairs identify with each other.
 struct Sets {
   OrientedSets vertices, edges, faces;
 };
@@ -85,7 +86,7 @@ std::array<std::int64_t, 4> labels_of(const WholeMesh& mesh, std::int64_t elemen
   return labels;
 }
 
-// How many vertices there are, after a look at every element's.
+// The number of vertices, after checking those of every element.
 std::int64_t checked_vertices(const WholeMesh& mesh) {
   std::int64_t vertices = 0;
   for (std::int64_t e = 0; e < mesh.elements(); ++e) {
@@ -102,8 +103,8 @@ std::int64_t checked_vertices(const WholeMesh& mesh) {
   return vertices;
 }
 
-// Numbers the edges, before periodic identification: sorted by their two ends, running from the smaller to the larger.
-// Returns how many there are.
+// Numbers the edges, before periodic identification, sorted by their two ends; an edge runs from the smaller end to the
+// larger. Returns the number of edges.
 std::int64_t number_edges(const WholeMesh& mesh, Topology& t) {
   const std::int64_t count = mesh.elements();
   std::vector<std::array<std::int64_t, 12>> numbers(count);
@@ -131,8 +132,8 @@ std::int64_t number_edges(const WholeMesh& mesh, Topology& t) {
   return edges;
 }
 
-// Numbers the faces, sorted by their four corners, and finds the elements' neighbours. Returns how many faces there
-// are.
+// Numbers the faces, sorted by their four corners, and finds the neighbours of the elements. Returns the number of
+// faces.
 std::int64_t number_faces(const WholeMesh& mesh, WholeTopology& result) {
   const std::int64_t count = mesh.elements();
   std::vector<std::array<std::int64_t, 6>> numbers(count);
@@ -180,7 +181,7 @@ std::runtime_error torn(const PeriodicPair& pair, const std::string& why) {
 void join_edges(const PeriodicPair& pair, const std::array<int, 4>& back, const Topology& t, OrientedSets& edges) {
   for (int d = 0; d < 4; ++d) {
     const auto [p, q] = face_edge_corners[d];
-    for (int other = 0; other < 4; ++other) {  // the edge of b with the same ends
+    for (int other = 0; other < 4; ++other) {  // the edge of face b with the same ends
       const int u = back[face_edge_corners[other][0]], v = back[face_edge_corners[other][1]];
       if ((u != p || v != q) && (u != q || v != p)) continue;
       const int da = face_edges[pair.face_a][d], db = face_edges[pair.face_b][other];
@@ -192,8 +193,8 @@ void join_edges(const PeriodicPair& pair, const std::array<int, 4>& back, const 
   }
 }
 
-// Joins the corners of a periodic pair of faces, their edges with their direction, and the faces, of which the second
-// takes over the frame of the first.
+// Joins the corners of a periodic pair of faces, their edges including their direction, and the faces themselves; the
+// second face takes over the frame of the first.
 void join(const PeriodicPair& pair, const WholeMesh& mesh, WholeTopology& result, Sets& sets) {
   Topology& t = result.topology;
   for (auto [e, f] : {std::pair{pair.element_a, pair.face_a}, {pair.element_b, pair.face_b}}) {
@@ -226,7 +227,7 @@ void join(const PeriodicPair& pair, const WholeMesh& mesh, WholeTopology& result
   join_edges(pair, back, t, sets.edges);
 }
 
-// Every face has a neighbour or is a boundary, and none is both.
+// Checks that every face either has a neighbour or is a boundary, and that none is both.
 void check_faces(const WholeMesh& mesh, const WholeTopology& result) {
   for (std::int64_t e = 0; e < mesh.elements(); ++e) {
     for (int f = 0; f < 6; ++f) {
@@ -246,7 +247,7 @@ void check_faces(const WholeMesh& mesh, const WholeTopology& result) {
   }
 }
 
-// From numbers before periodic identification to those after.
+// Replaces the numbers before periodic identification by those after it.
 void renumber(const WholeMesh& mesh, Sets& sets, Topology& t) {
   std::vector<std::int64_t> vertex_numbers, edge_numbers, face_numbers;
   t.global_vertices = sets.vertices.number(vertex_numbers);

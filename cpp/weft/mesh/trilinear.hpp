@@ -5,9 +5,9 @@
 
 namespace weft::mesh {
 
-// Coefficients of 1, r, s, t, rs, rt, st, rst in x(r, s, t), [8][3]; corners [8][3], r fastest.
+// Coefficients of 1, r, s, t, rs, rt, st, rst in x(r, s, t), [8][3]; corners are [8][3], r fastest.
 inline std::array<double, 24> trilinear_map(const double* corners) {
-  constexpr std::array<int, 8> monomials{0, 1, 2, 4, 3, 5, 6, 7};  // bit d: direction d is in the product
+  constexpr std::array<int, 8> monomials{0, 1, 2, 4, 3, 5, 6, 7};  // bit d: the monomial contains direction d
   std::array<double, 24> map{};
   for (int m = 0; m < 8; ++m) {
     for (int corner = 0; corner < 8; ++corner) {
