@@ -19,8 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t largest_mesh = std::int64_t{1} << 33;  // elements
 constexpr int most_components = 10000;
-constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;  // bytes per transfer, for elements with consecutive
-                                                             // numbers
+constexpr std::int64_t piece_bytes = std::int64_t{8} << 20;  // per transfer of consecutive elements
 
 std::int64_t cube(int n) { return static_cast<std::int64_t>(n) * n * n; }
 

@@ -46,7 +46,7 @@ Amg::Amg(std::vector<AmgLevel> levels, std::vector<double> coarsest, bool consta
     for (std::int64_t i = 0; i < a.rows; ++i) {
       bool positive = false;
       for (std::int64_t q = a.offsets[i]; q < a.offsets[i + 1]; ++q) positive |= a.indices[q] == i && a.values[q] > 0;
-      // One unknown, the constant: there is nothing to solve (a periodic mesh of one element at order 1).
+      // A single unknown, the constant, leaves nothing to solve (a periodic mesh of one element at order 1).
       if (!positive && !(constants && a.rows == 1))
         throw std::invalid_argument("amg: row " + std::to_string(i) + " of level " + std::to_string(l) +
                                     " has a diagonal entry that is not positive");

@@ -1,4 +1,4 @@
-// The V-cycle of an algebraic multigrid hierarchy built by a library: the coarse problem of a p-multigrid.
+// The V-cycle of an algebraic multigrid hierarchy, which a library has built: the coarse solver of a p-multigrid.
 //
 // It does not coarsen. Every rank holds the whole hierarchy and solves the whole problem on the host: the problem is
 // small (one unknown per vertex), and one all-gather costs less than messages on each of its levels would.
@@ -17,7 +17,7 @@
 
 namespace weft::solver {
 
-// Compressed sparse rows.
+// A matrix in compressed sparse row format.
 struct Csr {
   std::int64_t rows = 0, columns = 0;
   std::vector<std::int64_t> offsets;  // [rows + 1]
@@ -27,17 +27,17 @@ struct Csr {
 
 struct AmgLevel {
   Csr a;  // symmetric
-  Csr p;  // from the next, coarser level to this one; empty on the last
+  Csr p;  // from the next coarser level to this one; empty on the last level
 };
 
 class Amg {
  public:
-  // coarsest: [n][n] row-major, the (pseudo-)inverse of the last level's matrix. constants: the null space consists of
-  // the constants. std::invalid_argument for inconsistent shapes or a zero on a diagonal.
+  // coarsest: [n][n] row-major, the (pseudo-)inverse of the last level's matrix. constants: whether the null space
+  // consists of the constants. std::invalid_argument for inconsistent shapes or a diagonal entry that is not positive.
   Amg(std::vector<AmgLevel> levels, std::vector<double> coarsest, bool constants);
 
   std::int64_t size() const { return levels_.front().a.rows; }
-  // x = M b, from zero: one V-cycle with a symmetric Gauss-Seidel sweep; [size()] each.
+  // x = M b: one V-cycle from zero with symmetric Gauss-Seidel sweeps; [size()] each.
   void cycle(const std::vector<double>& b, std::vector<double>& x);
   std::int64_t memory_bytes() const;
 
@@ -50,12 +50,12 @@ class Amg {
   std::vector<std::vector<double>> b_, x_, r_;
 };
 
-// The same for a distributed vector: gathers the owned entries of all ranks, in rank order, and keeps this rank's part
-// of the result.
+// The same for a distributed vector: gathers the owned entries of all ranks, in rank order, and returns this rank's
+// part of the result.
 template <class T>
 class DistributedAmg {
  public:
-  // unknowns: of this rank. std::invalid_argument unless they add up to amg.size(). (collective)
+  // unknowns: the number on this rank. std::invalid_argument unless they add up to amg.size(). (collective)
   DistributedAmg(Amg amg, std::int64_t unknowns, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
   void apply(const T* b, T* x, device::Stream& stream);  // waits once for the stream (collective)
   std::int64_t memory_bytes() const { return amg_.memory_bytes(); }
@@ -67,7 +67,7 @@ class DistributedAmg {
   std::shared_ptr<const trace::Traffic> gathers_;
   std::vector<int> counts_, offsets_;
   device::Buffer host_;
-  std::span<T> own_;  // in host_
+  std::span<T> own_;  // this rank's part of host_
   std::vector<double> mine_, b_, x_;
 };
 

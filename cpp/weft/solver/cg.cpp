@@ -9,14 +9,14 @@
 namespace weft::solver {
 namespace {
 
-// As in kernels/cg.hpp.
+// Must match kernels/cg.hpp.
 enum Scalar { alpha, beta, rho, curvature, residual, norm_scale, target, reached, scalar_count };
-// Iterations between two reads of the history where only the device decides: all of them, and the first of a solve to a
-// tolerance, of which nothing is known yet.
+// On one rank the host reads the history only once per batch of iterations. The first batch of a solve to a tolerance
+// is smaller, since nothing is known about its convergence yet.
 constexpr int batch = 16, first_batch = 4;
 constexpr int history_size = 1 + 2 * batch;
 
-// How many iterations to enqueue: those that the last `count` let expect until the target, at most a batch.
+// How many iterations to enqueue: as many as the convergence of the last `count` iterations predicts, at most a batch.
 int expected(double before, double now, int count, double target) {
   const double each = std::log(now / before) / count;
   if (!(each < 0)) return batch;
@@ -75,8 +75,8 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
   waited_traffic_ = std::make_shared<const trace::Traffic>(wait);
 }
 
-// Copies the sums of the blocks to the host and adds them up over all ranks, overlapped with `meanwhile`: on a GPU,
-// that work is enqueued before the host waits; on the host, it runs during the all-reduce.
+// Copies the partial sums of the blocks to the host and adds them up over all ranks, overlapped with `meanwhile`: on a
+// GPU that work is enqueued before the host waits; on the host it runs during the all-reduce.
 template <class T>
 void ConjugateGradients<T>::all_sums(std::int64_t count, int kinds, const std::function<void()>& meanwhile,
                                      device::Stream& stream) {
@@ -183,7 +183,7 @@ void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
   update_(stream, blocks_, device::vector_shape, n, scalars_.data(), system_.inverse_diagonal, r_.data(), x, p_.data());
 }
 
-// `count` iterations, and what they wrote into the history on its way to the host.
+// Enqueues `count` iterations and the copy of their history to the host.
 template <class T>
 void ConjugateGradients<T>::iterate_alone(int count, T* x, const std::function<void()>& one, device::Stream& stream) {
   device_->fill_zero(history_.data(), sizeof(double), stream);
@@ -191,13 +191,14 @@ void ConjugateGradients<T>::iterate_alone(int count, T* x, const std::function<v
   device_->copy(host_history_, history_.data(), history_.bytes(), device::CopyKind::device_to_host, stream);
 }
 
-// On one rank the device decides when the solve ends: what is enqueued beyond that changes nothing.
+// On one rank the device decides when the solve ends; iterations enqueued beyond that change nothing.
 template <class T>
 void ConjugateGradients<T>::solve_alone(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream) {
   host_scalars_[norm_scale] = options.norm_scale;
   host_scalars_[target] = rule.target();
   store_scalars(stream);
-  // Launches decide the time of small problems: iterations are recorded as graphs, a whole batch and one.
+  // Launch overhead dominates small problems, so iterations are recorded as graphs: one graph of a whole batch, and one
+  // of a single iteration.
   if (recorded_for_ != x) {
     batch_graph_.reset();
     single_graph_.reset();
@@ -235,7 +236,7 @@ SolveResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, cons
   start(b, x, zero_guess, stream);
   rule.take(std::sqrt(host_scalars_[residual]));
   if (comm_.size() == 1) solve_alone(x, rule, options, stream);
-  while (!rule.ended()) {  // on several ranks
+  while (!rule.ended()) {  // several ranks
     iterate(x, stream);
     rule.require_positive(host_scalars_[curvature]);
     rule.take(std::sqrt(host_scalars_[residual]));

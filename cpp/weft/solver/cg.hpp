@@ -1,7 +1,8 @@
-// Conjugate gradients: Algorithm 1 of hipBone, with its fusions and its hidden all-reduce, and Jacobi preconditioning.
+// Conjugate gradients: Algorithm 1 of hipBone, with its kernel fusions and its overlapped all-reduce, and Jacobi
+// preconditioning.
 //
-// It does not know the operator. Vectors are in device memory; sums are in double precision and in an order independent
-// of the number of host threads, so that runs on the same ranks are bit-identical.
+// The solver knows nothing about the operator. Vectors are in device memory. Sums are in double precision, in an order
+// independent of the number of host threads, so that runs on the same ranks are bit-identical.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +22,27 @@ namespace weft::solver {
 // A symmetric positive definite system, as CG needs it.
 template <class T>
 struct System {
-  // y = A x. Both have `entries` entries; those from `unknowns` on (halo, zero slot) belong to the operator.
+  // y = A x. Both have `entries` entries; those from `unknowns` on (halo and zero slot) belong to the operator.
   std::function<void(T* x, T* y, device::Stream&)> apply;
   // Set if the operator can compute x . A x together with A x: it also writes partial sums [product_partials] (in
-  // device memory), whose total over all ranks is the product. Saves a pass over both vectors.
+  // device memory), whose total over all ranks is the product. This saves a pass over both vectors.
   std::function<void(T* x, T* y, double* product, device::Stream&)> apply_product = nullptr;
   std::int64_t product_partials = 0;
   std::int64_t entries = 0;
-  std::int64_t unknowns = 0;            // the leading entries that sums and updates run over
-  const T* weights = nullptr;           // [unknowns] of inner products, null: ones
-  const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner, null: none
+  std::int64_t unknowns = 0;            // the number of leading entries that sums and updates use
+  const T* weights = nullptr;           // [unknowns] for inner products; null: ones
+  const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner; null: none
 };
 
-// Memory of its own: r, p and A p.
+// Allocates r, p and A p.
 template <class T>
 class ConjugateGradients {
  public:
   ConjugateGradients(System<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
   // Solves A x = b, starting from the given x (zero_guess: from 0, whatever x holds). b and x: [entries].
-  // CollectiveError, the same on every rank, if b (or A) holds NaN or Inf, or if p . A p <= 0, so that A is not
-  // positive definite. A solve that runs out of iterations returns converged = false. (collective)
+  // CollectiveError, the same on every rank, if b (or A) contains NaN or Inf, or if p . A p <= 0, which means that A is
+  // not positive definite. A solve that runs out of iterations returns converged = false. (collective)
   SolveResult solve(const T* b, T* x, bool zero_guess, const SolveOptions& options, device::Stream& stream);
 
   std::int64_t memory_bytes() const;
@@ -49,7 +50,7 @@ class ConjugateGradients {
  private:
   void start(const T* b, T* x, bool zero_guess, device::Stream& stream);
   void iterate(T* x, device::Stream& stream);        // any number of ranks; scalars pass through the host
-  void iterate_alone(T* x, device::Stream& stream);  // one rank, nothing waits for the host
+  void iterate_alone(T* x, device::Stream& stream);  // one rank; nothing waits for the host
   void iterate_alone(int count, T* x, const std::function<void()>& one, device::Stream& stream);
   void solve_alone(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
   void direction_product(device::Stream& stream);  // A p and the partial sums of p . A p
@@ -60,17 +61,17 @@ class ConjugateGradients {
   System<T> system_;
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
-  std::int64_t blocks_;        // of vector kernels
-  std::int64_t partial_sums_;  // number of their sums: blocks_, or a single zero on a rank without unknowns
-  std::int64_t product_sums_;  // of p . A p
-  int kinds_;                  // sums after the residual update: r . r, and r . d r with a preconditioner
+  std::int64_t blocks_;        // of the vector kernels
+  std::int64_t partial_sums_;  // number of their partial sums: blocks_, or a single zero on a rank without unknowns
+  std::int64_t product_sums_;  // number of partial sums of p . A p
+  int kinds_;                  // number of sums after the residual update: r . r, and r . d r if preconditioned
   device::Array<T> r_, p_, ap_;
   device::Array<double> partials_, local_sums_, scalars_, history_;
   device::Buffer host_;
-  double *host_scalars_, *host_sums_, *host_history_;                       // in it
+  double *host_scalars_, *host_sums_, *host_history_;                       // within pinned_
   std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the all-reduce, for the recorder
   device::Event copied_;
-  std::optional<device::Graph> batch_graph_, single_graph_;  // of iterations on one rank, for this x:
+  std::optional<device::Graph> batch_graph_, single_graph_;  // the iterations on one rank, recorded for this x:
   const T* recorded_for_ = nullptr;
   device::Kernel<long, const T*, T*> copy_;
   device::Kernel<long, T, const T*, T, T*> axpby_;

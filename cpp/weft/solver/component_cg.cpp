@@ -14,10 +14,10 @@
 namespace weft::solver {
 namespace {
 
-enum Kind { rr, rz, pv, zv, vdv, rv, vv, kinds };  // as in kernels/component_cg.hpp
-constexpr int made_with_residual = 2;              // rr, rz
+enum Kind { rr, rz, pv, zv, vdv, rv, vv, kinds };  // must match kernels/component_cg.hpp
+constexpr int made_with_residual = 2;              // rr and rz
 
-constexpr int window = 60;  // Jacobi-CG's residual may rise for a while
+constexpr int window = 60;  // the residual of Jacobi-CG may rise for a while
 constexpr const char* advice =
     "Use smaller time steps or a larger tolerance (single precision cannot reach small ones), and look for elements "
     "that are very flat or almost folded.";
@@ -97,7 +97,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
                                                    .norm_scale = options.norm_scale,
                                                    .stall_window = window,
                                                    .advice = advice}));
-  // sqrt of a square that rounding may have made negative; NaN and Inf are preserved.
+  // The square root of a square that rounding may have made negative; NaN and Inf are preserved.
   const auto norm = [](double square) { return std::sqrt(square < 0 ? 0 : square); };
   std::vector<double> sums(kinds * k);
   sum_up(made_with_residual, sums.data(), stream);
@@ -122,7 +122,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
   const auto update = [&] {
     update_(stream, blocks, device::vector_shape, n, entries, k, scalars, d, v, x, rhs, p, partials);
   };
-  // The rounding error of r . r when the formula below gives 0.
+  // The rounding error of r . r if the formula below gives 0.
   constexpr double rounding = 16 * static_cast<double>(std::numeric_limits<T>::epsilon());
   bool stepped = false;
   while (!std::ranges::all_of(rules, &StoppingRule::ended)) {
@@ -138,7 +138,7 @@ std::vector<ComponentResult> ComponentCg<T>::solve(T* rhs, T* x, bool zero_guess
     scalars = {};
     stepped = true;
     for (int c = 0; c < k; ++c) {
-      if (rules[c].ended()) continue;  // steps of length 0
+      if (rules[c].ended()) continue;  // with steps of length 0
       const auto of = [&](Kind kind) { return sums[kind * k + c]; };
       rules[c].require_positive(of(pv));
       const double alpha = of(rz) / of(pv);

@@ -22,7 +22,7 @@ std::vector<double> product(const std::vector<double>& a, const std::vector<doub
   return c;
 }
 
-// b <- a^-1 b by elimination with row exchanges.
+// b <- a^-1 b by Gaussian elimination with row exchanges.
 void solve(std::vector<double> a, std::vector<double>& b, int n) {
   for (int k = 0; k < n; ++k) {
     int pivot = k;
@@ -144,7 +144,8 @@ int KrylovExponential<T>::step(T* u, double dt, device::Stream& stream) {
     double size = left;
     std::vector<double> column(n);
     for (;; size /= 2) {
-      // The matrix with one more row: the last entry of its exponential is the correction, and estimates the error.
+      // The matrix with one more row: the last entry of its exponential is the correction, which also estimates the
+      // error.
       std::vector<double> h(static_cast<std::size_t>(n) * n);
       for (int i = 0; i < n; ++i)
         for (int j = 0; j < found; ++j) h[i * n + j] = size * hessenberg_[i * (dimension_ + 1) + j];

@@ -1,8 +1,8 @@
 // u(t + dt) = exp(dt A) u(t) by Arnoldi's method, for linear systems du/dt = A u that do not depend on time.
 //
 // Source: Min and Fischer, "An efficient high-order time integration method for spectral-element discontinuous Galerkin
-// simulations in electromagnetics", ANL/MCS-P1802-1010 (2011); the corrected scheme and its estimate of the error:
-// Saad, SIAM J. Numer. Anal. 29 (1992).
+// simulations in electromagnetics", ANL/MCS-P1802-1010 (2011). The corrected scheme and its error estimate: Saad, SIAM
+// J. Numer. Anal. 29 (1992).
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,22 @@
 
 namespace weft::solver {
 
-// exp of a dense matrix [n][n], by scaling, Pade's approximant of degree 6 and squaring.
+// exp of a dense matrix [n][n], by scaling, the Padé approximant of degree 6, and squaring.
 std::vector<double> matrix_exponential(std::vector<double> a, int n);
 
 template <class T>
 class KrylovExponential {
  public:
-  // y = A x on device vectors of `entries` values of this rank.
+  // y = A x on device vectors with `entries` values on this rank.
   using Apply = std::function<void(const T* x, T* y, device::Stream&)>;
-  // dimension: of the Krylov space, which needs memory for dimension + 1 vectors. tolerance: limit of the error per
-  // step, relative to |u|. std::invalid_argument unless dimension is in 2..100 and tolerance positive. (collective)
+  // dimension: that of the Krylov space, which needs memory for dimension + 1 vectors. tolerance: limit on the error
+  // per step, relative to |u|. std::invalid_argument unless dimension is in 2..100 and tolerance is positive.
+  // (collective)
   KrylovExponential(Apply apply, std::int64_t entries, int dimension, double tolerance,
                     std::shared_ptr<device::Device> device, const mpi::Comm& comm);
 
-  // u <- exp(dt A) u, in as many substeps as the tolerance requires; returns their number. CollectiveError if values of
-  // u or A u are not finite. (collective)
+  // u <- exp(dt A) u, in as many substeps as the tolerance requires; returns the number of substeps. CollectiveError if
+  // values of u or A u are not finite. (collective)
   int step(T* u, double dt, device::Stream& stream);
 
   std::int64_t memory_bytes() const;

@@ -13,18 +13,19 @@
 
 namespace weft::solver {
 
-// Sums over the first `unknowns` entries of all ranks, in double precision and in an order independent of threads.
+// Sums over the first `unknowns` entries on all ranks, in double precision and in an order that does not depend on
+// threads.
 template <class T>
 class InnerProducts {
  public:
-  // weights: [unknowns] device memory, null: ones (assembled vectors). At most `most` products at once.
+  // weights: [unknowns] in device memory; null: ones (assembled vectors). At most `most` products per call.
   InnerProducts(std::shared_ptr<device::Device> device, const mpi::Comm& comm, std::int64_t unknowns, const T* weights,
                 int most);
 
-  // (collective) Waits for the stream, once for all pairs.
+  // Waits for the stream, once for all pairs. (collective)
   double operator()(const T* x, const T* y, device::Stream& stream);
   std::vector<double> operator()(std::span<const std::pair<const T*, const T*>> pairs, device::Stream& stream);
-  // The sum of the entries, with the weights of the products.
+  // The sum of the entries, weighted like the products.
   double total(const T* x, device::Stream& stream);
   // r -= a y; returns |r|, in the same pass if there are no weights.
   double subtract(double a, const T* y, T* r, device::Stream& stream);
@@ -32,7 +33,7 @@ class InnerProducts {
   double norm(const T* x, device::Stream& stream);
 
  private:
-  // Sums of partials_ to sums_[k], and sums_[0 .. count) of all ranks.
+  // Adds up partials_ into sums_[k]; returns sums_[0 .. count) summed over all ranks.
   void sum_blocks(std::size_t k, device::Stream& stream);
   std::vector<double> all_sums(std::size_t count, device::Stream& stream);
 

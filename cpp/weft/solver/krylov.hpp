@@ -1,8 +1,8 @@
-// Flexible Krylov methods with any preconditioner: conjugate gradients and restarted GMRES.
+// Flexible Krylov methods for any preconditioner: conjugate gradients and restarted GMRES.
 //
-// They do not hide reductions behind the operator as cg.hpp does: with a good preconditioner there are few iterations.
-// Flexible: the preconditioner may change from iteration to iteration (Chebyshev on a restricted Schwarz method, single
-// precision, an inner iteration).
+// Unlike cg.hpp they do not overlap reductions with the operator: with a good preconditioner there are few iterations.
+// Flexible means that the preconditioner may change from iteration to iteration (Chebyshev on a restricted Schwarz
+// method, single precision, an inner iteration).
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct PreconditionedSystem {
   Map<T> apply;         // y = A x
   Map<T> precondition;  // z = M r
   std::int64_t entries = 0, unknowns = 0;
-  const T* weights = nullptr;  // [unknowns] of inner products, null: ones
-  // The null space of A consists of the constants: they are removed from right-hand sides and solutions.
+  const T* weights = nullptr;  // [unknowns] for inner products; null: ones
+  // The null space of A consists of the constants, which are removed from right-hand sides and solutions.
   bool constants_in_null_space = false;
 };
 
-// Common to both methods: solve A x = b, starting from the given x (zero_guess: from 0). Errors and results as in
-// ConjugateGradients. Only reductions wait for the stream: on a GPU, x is complete when the stream is done.
+// Common to both methods: solves A x = b, starting from the given x (zero_guess: from 0). Errors and results are those
+// of ConjugateGradients. Only reductions wait for the stream: on a GPU, x is complete once the stream is done.
 template <class T>
 class Krylov {
  public:
@@ -53,7 +53,7 @@ class Krylov {
   std::int64_t blocks_;
   InnerProducts<T> products_;
   device::Array<T> r_;
-  double total_ = 0;  // of the weights, all ranks: the number of unknowns
+  double total_ = 0;  // sum of the weights over all ranks: the number of unknowns
 
  private:
   device::Kernel<long, T, const T*, T*> axpy_;
@@ -63,7 +63,7 @@ class Krylov {
   device::Kernel<long, const T*, const T*, T*> difference_;
 };
 
-// Notay, SIAM J. Sci. Comput. 22 (2000): beta by Polak and Ribiere's formula, so that M need not be symmetric.
+// Notay, SIAM J. Sci. Comput. 22 (2000): beta from the Polak-Ribière formula, so that M need not be symmetric.
 template <class T>
 class FlexibleCg : public Krylov<T> {
  public:
@@ -75,12 +75,12 @@ class FlexibleCg : public Krylov<T> {
   device::Array<T> z_, p_, ap_;
 };
 
-// Saad, SIAM J. Sci. Comput. 14 (1993): right-preconditioned, so that it minimises the true residual; with two passes
-// of classical Gram-Schmidt, one all-reduce each.
+// Saad, SIAM J. Sci. Comput. 14 (1993): preconditioned from the right, so that it minimises the true residual. Uses two
+// passes of classical Gram-Schmidt with one all-reduce each.
 template <class T>
 class Gmres : public Krylov<T> {
  public:
-  // restart: 1..200 directions are kept (2 restart + 1 vectors).
+  // restart: the number of directions kept, 1..200 (2 restart + 1 vectors).
   Gmres(PreconditionedSystem<T> system, std::shared_ptr<device::Device> device, const mpi::Comm& comm, int restart);
   std::int64_t memory_bytes() const override;
 

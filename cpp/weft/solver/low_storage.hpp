@@ -1,7 +1,7 @@
 // Explicit Runge-Kutta methods that need one vector in addition to the solution (2N storage).
 //
-// Stage s: residual <- a_s residual + dt f(t + c_s dt, u), u <- u + b_s residual. The caller has the loop over stages,
-// to fuse both updates with the computation of f.
+// Stage s: residual <- a_s residual + dt f(t + c_s dt, u), u <- u + b_s residual. The loop over stages is left to the
+// caller, which can fuse both updates with the computation of f.
 #pragma once
 
 #include <array>

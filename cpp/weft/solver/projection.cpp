@@ -80,11 +80,11 @@ double Projection<T>::project(T* r, T* x, device::Stream& stream) {
   return norm;
 }
 
-// Replaces the basis by one of the span of the newest solutions and the current guess: an orthonormal basis of their
-// coordinates is A-orthonormal in the full space.
+// Replaces the basis by a basis of the span of the newest solutions and the current guess. An orthonormal basis of
+// their coordinates is A-orthonormal in the full space.
 template <class T>
 void Projection<T>::make_room(device::Stream& stream) {
-  const std::size_t wanted = static_cast<std::size_t>(most_) / 2;  // vectors, one of them for the guess
+  const std::size_t wanted = static_cast<std::size_t>(most_) / 2;  // number of vectors, including that for the guess
   if (wanted == 0) {
     reset();
     return;
@@ -111,7 +111,7 @@ void Projection<T>::make_room(device::Stream& stream) {
     q.push_back(std::move(rest));
   }
   const int kept = static_cast<int>(q.size());
-  double* const matrix = host_.as<double>() + max_vectors + 1;  // behind what products() overwrites
+  double* const matrix = host_.as<double>() + max_vectors + 1;  // after the part that products() overwrites
   for (int k = 0; k < count_; ++k)
     for (int m = 0; m < kept; ++m) matrix[k * kept + m] = q[m][k];
   device_->copy(matrix_.data(), matrix, count_ * kept * sizeof(double), device::CopyKind::host_to_device, stream);
@@ -134,7 +134,7 @@ void Projection<T>::keep(T* x, device::Stream& stream) {
   Coefficients one{{1}};
   combine_(stream, device::vector_blocks(unknowns_), device::vector_shape, unknowns_, 0, 1, one, 1, newest, x);
   if (most_ == 0) return;
-  // The first vector of a basis is a whole solution.
+  // The first vector of a new basis is a full solution, not a correction.
   if (slot_ == 0) {
     guess_.clear();
     copy_(stream, device::vector_blocks(unknowns_), device::vector_shape, unknowns_, x, newest);
@@ -146,7 +146,7 @@ void Projection<T>::keep(T* x, device::Stream& stream) {
   a.pop_back();
   double rest = energy;
   for (const double value : a) rest -= value * value;
-  // A vector in the span of the others, up to rounding, is not a new direction.
+  // A vector that lies, up to rounding, in the span of the others is not a new direction.
   if (!(rest > 64 * static_cast<double>(std::numeric_limits<T>::epsilon()) * energy)) return;
   std::vector<double> solution = guess_;
   solution.resize(slot_ + 1);

@@ -64,7 +64,7 @@ void StoppingRule::give_up(const std::string& why) const {
   text.precision(3);
   text << options_.name << ": the solve stalls after " << iterations() << " iterations: " << why << ". The residual is "
        << last() << ", the tolerance " << target() << "; residuals from the first on:";
-  constexpr int most = 12;  // evenly, with the ends
+  constexpr int most = 12;  // evenly spaced, including both ends
   const int count = iterations();
   for (int i = 0, previous = -1; i < most; ++i) {
     const int at = count < most ? i : static_cast<int>(std::lround(static_cast<double>(i) * count / (most - 1)));

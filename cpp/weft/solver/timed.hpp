@@ -1,4 +1,4 @@
-// The time that a solve takes.
+// Measures the time that a solve takes.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@
 
 namespace weft::solver {
 
-// The result of `solve()`, with its seconds on the slowest rank: from when all ranks and the stream are ready until the
-// work that it left on the stream is done. Solvers do not measure themselves, because that takes two waits.
-// (collective)
+// The result of `solve()` with its time in seconds on the slowest rank, from when all ranks and the stream are ready
+// until the work that the solve has enqueued on the stream is done. Solvers do not time themselves, because timing
+// needs two waits. (collective)
 template <class Solve>
 SolveResult timed(const mpi::Comm& comm, device::Stream& stream, Solve&& solve) {
   stream.synchronize();
