@@ -1,4 +1,4 @@
-// Boxes of grid points or modes, and the location of their values.
+// Boxes of grid points or modes, and where their values are stored.
 #pragma once
 
 #include <algorithm>
@@ -27,15 +27,15 @@ inline Box intersection(const Box& a, const Box& b) {
   return common;
 }
 
-// The argument of a pointwise function: several variables at the same points or modes. On the host it is a panel of
-// lines in cache, on a GPU everything that a rank has.
+// The argument of a pointwise function: several variables at the same points or modes. On the host a block is a panel
+// of lines in cache; on a GPU it is everything that a rank has.
 template <class V>
 struct Block {
   V* data = nullptr;  // of variable 0 at box.first
   int variables = 0;
   int first_variable = 0;  // index among the variables of the stage; 0 unless the stage works in batches
   Box box;                 // global indices
-  std::int64_t y_stride = 0, z_stride = 0, variable_stride = 0;  // in values; values along x are contiguous
+  std::int64_t y_stride = 0, z_stride = 0, variable_stride = 0;  // counted in values; values along x are contiguous
 
   // The line of box.count[0] values along x at indices y and z within the box.
   V* row(int variable, std::int64_t y, std::int64_t z) const {
@@ -43,7 +43,7 @@ struct Block {
   }
 };
 
-// One variable's values in a box of a field or of a message.
+// The values of one variable in a box, within a field or a message.
 template <class V>
 struct Piece {
   V* data = nullptr;  // at box.first
@@ -55,13 +55,13 @@ struct Piece {
   }
 };
 
-// A box in one piece: [z][y][x].
+// A box stored contiguously: [z][y][x].
 template <class V>
 Piece<V> whole(V* data, const Box& box) {
   return {data, box, box.count[0], box.count[0] * box.count[1]};
 }
 
-// All pieces of one variable, which together make up a pencil.
+// The pieces of one variable, which together make up a pencil.
 template <class V>
 using Pieces = std::vector<Piece<V>>;
 

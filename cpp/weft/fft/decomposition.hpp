@@ -1,7 +1,7 @@
 // The box of points or modes of each rank, in each of the three pencil decompositions.
 //
-// Along x in physical space (real, [z over Pr][y over Pc][Nx]), along z in between ([Nz][y over Pc][kx over Pr]), along
-// y in Fourier space ([kz over Pc][Ny][kx over Pr]); C-ordered, x fastest. Pr = 1: slabs.
+// Pencils are along x in physical space (real, [z over Pr][y over Pc][Nx]), along z in between ([Nz][y over Pc][kx over
+// Pr]), and along y in Fourier space ([kz over Pc][Ny][kx over Pr]); C-ordered, x fastest. Pr = 1 gives slabs.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Sizes {
 
 class Decomposition {
  public:
-  // modes_x: kx = 0, …, modes_x - 1 are kept; 0 means all, x / 2 + 1. std::invalid_argument for sizes below 1, sizes
+  // modes_x: kx = 0, …, modes_x - 1 are kept; 0 means all x / 2 + 1. std::invalid_argument for sizes below 1, sizes
   // that exceed the int of the libraries, and modes_x beyond the size.
   Decomposition(const Sizes& sizes, std::int64_t modes_x, const Grid& grid, int rank);
 
@@ -28,7 +28,7 @@ class Decomposition {
   const Grid& grid() const { return grid_; }
   int rank() const { return rank_; }
 
-  // The boxes of this rank, or of any.
+  // The boxes of this rank, or of a given rank.
   Box physical() const { return physical(rank_); }
   Box middle() const { return middle(rank_); }
   Box spectral() const { return spectral(rank_); }
@@ -38,7 +38,7 @@ class Decomposition {
   Box middle(int rank) const;
   Box spectral(int rank) const;
 
-  // Maximum number of complex values of a field between stages, over its pencil decompositions.
+  // Maximum number of complex values that a field has in any of its pencil decompositions.
   std::int64_t field_values() const;
 
  private:

@@ -31,7 +31,7 @@ GpuFunctions open_gpu_library(device::Backend backend) {
     versions = {"libhipfft.so", "libhipfft.so.0"};
   } else {
     versions = {"libcufft.so.12", "libcufft.so.11", "libcufft.so.10", "libcufft.so"};
-    // CUDA 11, 12 and 13 have cuFFT 10, 11 and 12: that of the driver's first.
+    // CUDA 11, 12 and 13 contain cuFFT 10, 11 and 12. The one that belongs to the driver is tried first.
     const std::string own = "libcufft.so." + std::to_string(driver.driver_version / 1000 - 1);
     std::stable_partition(versions.begin(), versions.end(), [&](const std::string& v) { return v == own; });
   }
@@ -134,7 +134,7 @@ struct GpuLines<T>::Plan {
     constexpr std::int64_t most = std::numeric_limits<int>::max();
     if (std::max({shape.count, shape.extent_in(), shape.extent_out()}) <= most) {
       int n = shape.n;
-      // With one dimension the embedding says only that strides are given.
+      // In one dimension the library reads from the embedding arrays only whether strides are given.
       return library.make_many(handle, 1, &n, &n, static_cast<int>(shape.stride_in),
                                static_cast<int>(shape.distance_in), &n, static_cast<int>(shape.stride_out),
                                static_cast<int>(shape.distance_out), type, static_cast<int>(shape.count), &work_bytes);

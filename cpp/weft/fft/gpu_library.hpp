@@ -1,7 +1,7 @@
 // The GPU vendors' libraries for batched 1-D Fourier transforms, opened at run time: cuFFT and hipFFT, whose functions
-// have the same signatures under two names.
+// have the same signatures under different names.
 //
-// Like the host's library (library.hpp), whose Shape it shares, it neither transposes nor scales. Unlike the host's,
+// Like the host's library (library.hpp), whose Shape is used here, they neither transpose nor scale. Unlike the host's,
 // c2r may overwrite its input (cuFFT documentation, section 2.4).
 #pragma once
 
@@ -17,10 +17,10 @@ namespace weft::fft {
 struct GpuLibrary {
   std::string name;     // "cuFFT" or "hipFFT"
   std::string version;  // "12.0.0"
-  std::string problem;  // why it cannot be used, with what to install; empty if it can
+  std::string problem;  // why it cannot be used, and what to install; empty if it can
 };
-// Opened by the first call, and kept open. WEFT_CUFFT and WEFT_HIPFFT may name the library, or folders that hold it.
-// Never throws: read `problem`.
+// Opened by the first call, and kept open. WEFT_CUFFT and WEFT_HIPFFT may name the library, or folders that contain it.
+// Never throws: check `problem`.
 const GpuLibrary& gpu_library(device::Backend backend);
 
 // A plan on one GPU. Plans that never run at the same time can share a work area.
@@ -38,7 +38,8 @@ class GpuLines {
   std::size_t work_bytes() const;
   void set_work_area(void* memory);
 
-  // Enqueues on the stream. `name` is shown on the device's timeline: a literal, or kept alive.
+  // Enqueues the transform on the stream. `name` is shown on the device's timeline: it must be a literal or outlive the
+  // trace.
   void operator()(const char* name, device::Stream& stream, const void* in, void* out);
   const LinesShape& shape() const;
 

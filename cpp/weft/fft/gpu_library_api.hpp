@@ -8,12 +8,12 @@
 
 namespace weft::fft::gpu {
 
-// cufftType and hipfftType (cuFFT documentation, section 3.2.3; hipfft.h): the same numbers in both.
+// cufftType and hipfftType have the same values (cuFFT documentation, section 3.2.3; hipfft.h).
 enum Type { r2c = 0x2a, c2r = 0x2c, c2c = 0x29, d2z = 0x6a, z2d = 0x6c, z2z = 0x69 };
 inline constexpr int forward = -1, backward = 1;  // CUFFT_FORWARD, CUFFT_INVERSE
 enum Code { success = 0, alloc_failed = 2 };
 
-// cuFFT's plan is an int, hipFFT's a pointer: both fit, and both are passed in a register, into this.
+// cuFFT's plan is an int, hipFFT's a pointer. A pointer holds either, and both are passed in a register.
 using Handle = void*;
 
 struct Functions : GpuLibrary {
@@ -29,13 +29,13 @@ struct Functions : GpuLibrary {
                       int type, long long batch, std::size_t* work_bytes);
   int (*set_work_area)(Handle plan, void* memory);
   int (*set_stream)(Handle plan, void* stream);
-  // By precision (double, float).
+  // Indexed by precision: double, float.
   int (*execute_r2c[2])(Handle plan, void* in, void* out);
   int (*execute_c2r[2])(Handle plan, void* in, void* out);
   int (*execute_c2c[2])(Handle plan, void* in, void* out, int sign);
 };
 
-// Behind "cufft" and "hipfft".
+// Names without the prefix "cufft" or "hipfft".
 #define WEFT_FFT_FUNCTIONS(X)               \
   X(version_of, GetVersion)                 \
   X(create, Create)                         \

@@ -9,13 +9,13 @@
 namespace weft::fft {
 namespace {
 
-// Of kernels/fft.hpp.
+// Must match kernels/fft.hpp.
 constexpr std::int64_t copy_chunk = 2048;
 constexpr device::Shape copy_shape{256};
 constexpr std::int64_t words_per_piece = 10;
 constexpr std::int64_t copies_remembered = 64;
 
-// The transforms of the passes: along y or z in a pencil, whose direction is the slowest; along z of all columns of the
+// The transforms of the passes: along y or z in a pencil, with that direction slowest; along z for all columns of the
 // pass in physical space; and along x.
 LinesShape lines_shape(Kind kind, std::size_t direction, const Box& box) {
   const std::int64_t plane = box.size() / box.count[direction];
@@ -47,13 +47,13 @@ std::vector<LinesShape> shapes(const Decomposition& decomposition) {
   return all;
 }
 
-// Modes of a variable in the pass that has most of them. In physical space all are there, kept or not.
+// The number of modes of a variable in the pass that holds most. The pass in physical space holds all, kept or not.
 std::int64_t modes_of_a_variable(const Decomposition& decomposition) {
   const Box points = decomposition.physical();
   return std::max({decomposition.spectral().size(), decomposition.middle().size(),
                    (decomposition.sizes().x / 2 + 1) * points.count[1] * points.count[2]});
 }
-// A variable is in one piece on one side of a copy, and in a piece per rank of a row or a column on the other.
+// On one side of a copy a variable is one piece; on the other it has one piece per rank of a row or a column.
 std::int64_t words_of_tables(const Decomposition& decomposition, const Held& held) {
   const Grid& grid = decomposition.grid();
   return copies_remembered * words_per_piece * std::max(held.modes, 1) * std::max(grid.rows, grid.columns);
@@ -71,7 +71,7 @@ void call(const Pointwise<V>* function, const Block<V>& block, device::Stream& s
   if (function != nullptr && *function) (*function)(block, stream);
 }
 
-// Every variable of a block as one piece.
+// Each variable of a block as a single piece.
 template <class V>
 std::vector<Pieces<V>> fields_of(const Block<V>& block, std::size_t variables) {
   std::vector<Pieces<V>> fields;
@@ -94,7 +94,7 @@ void GpuStages<T>::prepare(const Held& held) {
   const auto at_least = [&](auto& memory, std::int64_t values) {
     if (static_cast<std::int64_t>(memory.size()) >= values) return;
     ++generation_;
-    memory = {};  // waits for what still uses it, and makes room
+    memory = {};  // waits until the old memory is no longer used, and frees it
     memory = std::remove_reference_t<decltype(memory)>(device_, static_cast<std::size_t>(values));
   };
   if (plans_.empty()) {
@@ -159,14 +159,14 @@ void GpuStages<T>::copy(const Copy& kernel, const Fields& from, const Fields& to
   kernel(stream, blocks, copy_shape, pieces, table(words, stream), scale);
 }
 
-// Callers mostly come with the same fields again.
+// Tables are cached, because callers mostly pass the same fields again.
 template <class T>
 const std::int64_t* GpuStages<T>::table(const std::vector<std::int64_t>& words, device::Stream& stream) {
   const auto known = tables_.find(words);
   if (known != tables_.end()) return table_memory_.data() + known->second;
   if (table_words_ + words.size() > table_memory_.size()) {
     if (words.size() > table_memory_.size()) throw std::logic_error("a copy of more pieces than were prepared for");
-    stream.synchronize();  // kernels read the old ones
+    stream.synchronize();  // running kernels read the old tables
     ++generation_;
     tables_.clear();
     table_words_ = 0;
@@ -196,7 +196,7 @@ void GpuStages<T>::lines(const LinesPass<T>& pass, device::Stream& stream) {
   if (pass.box.empty()) return;
   const auto variables =
       std::max({static_cast<int>(pass.from.size()), pass.transforms, static_cast<int>(pass.to.size())});
-  // The direction of the lines is the slowest, so that one call transforms all lines of a variable.
+  // The direction of the transform is the slowest, so that one call transforms all lines of a variable.
   Block<Complex> block;
   block.variables = variables;
   block.first_variable = pass.first_variable;
@@ -240,7 +240,7 @@ void GpuStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream)
   points.variable_stride = nx * rows;
   points.data = enough(points_, points.variables * points.variable_stride);
 
-  // All columns of z at once; those of modes that are not kept are zeros, and dropped.
+  // Transforms all columns along z at once; modes that are not kept are zero on input, and are dropped on output.
   const auto transform_z = [&](Kind kind, int v) {
     transform("fft z", z_shape(kind, pass.box, modes_x), modes.row(v, 0, 0), modes.row(v, 0, 0), stream);
   };

@@ -29,7 +29,8 @@ class GpuStages final : public Stages<T> {
   std::int64_t memory_bytes() const override;
   std::int64_t generation() const override { return generation_; }
 
-  // What memory_bytes() will be, on the rank of `decomposition`. std::runtime_error if the library is absent.
+  // The value that memory_bytes() will have on the rank of `decomposition`. std::runtime_error if the library is
+  // missing.
   static std::int64_t predicted_bytes(const Decomposition& decomposition, const Held& held,
                                       const std::shared_ptr<device::Device>& device);
 
@@ -45,8 +46,8 @@ class GpuStages final : public Stages<T> {
   std::shared_ptr<device::Device> device_;
   Copy unpack_, pack_;
   device::Array<std::int64_t> table_memory_;
-  std::map<std::vector<std::int64_t>, std::size_t> tables_;  // of recent copies: content -> place in table_memory_
-  std::size_t table_words_ = 0;                              // taken
+  std::map<std::vector<std::int64_t>, std::size_t> tables_;  // of recent copies: content -> position in table_memory_
+  std::size_t table_words_ = 0;                              // in use
   std::int64_t generation_ = 0;
   std::map<LinesShape, GpuLines<T>> plans_;
   device::Array<char> library_area_;

@@ -1,4 +1,4 @@
-// The Pr x Pc grid of ranks, and the division of a direction among them.
+// The Pr x Pc grid of ranks, and how a direction is divided among ranks.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@ struct Share {
   std::int64_t first = 0, count = 0;
   std::int64_t end() const { return first + count; }
 };
-// Divides n values into `parts`: the first n % parts get one value more than the others, which may get none.
+// Divides n values into `parts`. The first n % parts get one value more than the others, which may get none.
 Share share(std::int64_t n, int parts, int part);
 
-// rows = Pr: the number of ranks of a row communicator, which transposes x and z; columns = Pc: that of a column
-// communicator, which transposes z and y. Ranks of a row are consecutive, so that rows stay within a node (GESTS,
+// rows = Pr: the number of ranks in a row communicator, which transposes x and z. columns = Pc: the number in a column
+// communicator, which transposes z and y. The ranks of a row are consecutive, so that rows stay within a node (GESTS,
 // section 2.1).
 struct Grid {
   int rows = 1, columns = 1;

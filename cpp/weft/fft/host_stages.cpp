@@ -12,28 +12,32 @@ namespace weft::fft {
 namespace {
 
 constexpr std::int64_t line_bytes = 64;
-// What a panel of all variables may take, so that it stays in a core's second-level cache with what is copied.
+// Maximum size of a panel of all variables, so that it stays in a core's second-level cache together with the data
+// copied.
 constexpr std::int64_t panel_bytes = 512 << 10;
-// Rows of points of all variables, in the first-level cache.
+// Maximum size of rows of points of all variables, so that they stay in the first-level cache.
 constexpr std::int64_t rows_bytes = 32 << 10;
 
-// What a pass writes is read again when the next pass has come to it: where that is more than a second-level cache
-// holds, stores go past the caches.
+// What a pass writes is read again only when the next pass reaches it. If a pass writes more than a second-level cache
+// holds, it uses non-temporal stores.
 constexpr std::int64_t streamed_bytes = 2 << 20;
-// A field that caches hold from one pass to the next is transformed where it lies: copies into panels would cost more
-// than they save (measured: 1.2 to 2 times the time below this size, in double precision 0.9 times above). The copy of
-// one that must be kept is worth making up to a smaller size.
+// A field that stays in cache from one pass to the next is transformed in place: copies into panels would cost more
+// than they save (measured: panels take 1.2 to 2 times as long below this size, and 0.9 times as long above it in
+// double precision). If the input must be preserved, it has to be copied first, which pays off only up to a smaller
+// size.
 constexpr std::int64_t whole_bytes = 24 << 20, copied_bytes = 10 << 20;
-// There, points that take more than this come from beyond the second-level cache. Their rows are transformed few at a
-// time, these many bytes, while as many cache lines as a core can have under way are fetched for the step after the
-// next (measured: 0.8 times the time of whole planes at 128^3 in double precision, 1.2 times at 64^3).
+// In such transforms, points that take more than ahead_from_bytes do not come from the second-level cache. Their rows
+// are transformed in small groups of ahead_bytes, while the cache lines for the group after the next are prefetched, as
+// many as a core can have in flight (measured: 0.8 times the time of whole planes at 128^3 in double precision, 1.2
+// times at 64^3).
 constexpr std::int64_t ahead_from_bytes = 8 << 20, ahead_bytes = 1 << 10, ahead_steps = 2;
-// As many neighbouring columns along z of a field as take this in each plane are transformed by one call, which works
-// in the caches then, so that a library can measure its plans.
+// One call transforms as many neighbouring columns along z as take this many bytes in each plane. It then works in
+// cache, and is small enough for a library to plan by measurement.
 constexpr std::int64_t columns_bytes = 32 << 10;
-// Up to this size a rank's part, one of several, is transformed where it lies: it is copied once more on its way.
+// If there are several ranks, a rank's part is transformed in place only up to this size, because the exchange copies
+// it once more.
 constexpr std::int64_t slab_bytes = 4 << 20;
-// A thread for every so many values: with fewer it would take longer to start the threads than to do their work.
+// One thread per this many values: with fewer, starting the thread would take longer than its work.
 constexpr std::int64_t values_per_thread = 4096;
 
 template <class V>
@@ -42,15 +46,15 @@ Stores stores_of(const Box& box, std::size_t variables) {
   return bytes > streamed_bytes ? Stores::streaming : Stores::cached;
 }
 
-// A row of n values in a panel: whole cache lines, and an odd number of them, so that a column does not fall into a few
-// of the cache's sets.
+// The padded length of a row of n values in a panel: an odd number of whole cache lines, so that the values of a column
+// do not compete for a few of the cache's sets.
 template <class V>
 std::int64_t padded(std::int64_t n) {
   const auto bytes = n * static_cast<std::int64_t>(sizeof(V));
   return ((bytes + line_bytes - 1) / line_bytes | 1) * line_bytes / static_cast<std::int64_t>(sizeof(V));
 }
 
-// Fetches cache lines: to be read or to be written, into the first-level cache or the second.
+// Prefetches cache lines: for reading or writing, into the first-level cache (read, write) or the second (later).
 enum class Fetch { read, write, later };
 template <Fetch fetch, class V>
 void fetch_lines(const V* from, std::int64_t count) {
@@ -79,7 +83,7 @@ void call(const Pointwise<V>* function, const Block<V>& block, device::Stream& s
   if (!missing(function)) (*function)(block, stream);
 }
 
-// Where the pieces lie one after another as whole(data, box) would: data, else null.
+// If the pieces lie in memory like whole(data, box), returns data, else null.
 template <class V>
 V* one_piece(const Pieces<V>& pieces, const Box& box) {
   if (pieces.empty()) return nullptr;
@@ -174,7 +178,8 @@ void HostStages<T>::panels(const LinesPass<T>& pass, Worker& worker, std::int64_
   const Kept kept_from = along == 2 && pass.kind == Kind::backward ? pass.kept : Kept{};
   const Kept kept_to = along == 2 && pass.kind == Kind::forward ? pass.kept : Kept{};
   for (std::int64_t a = begin; a < end; ++a) {
-    // Of a plane of one kz only what is kept, in whole cache lines, so that there are few shapes to plan for.
+    // Of a plane with one kz, only the kept modes are transformed, rounded up to whole cache lines, so that few shapes
+    // have to be planned.
     const std::int64_t last =
         along == 2 ? width
                    : std::min(width, (kept_of(pass.kept, pass.box.first[2] + a, pass.box.first[0], width) + unit - 1) /
@@ -284,7 +289,7 @@ template <class T>
 std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz) const {
   const std::int64_t row = decomposition_.sizes().x * static_cast<std::int64_t>(sizeof(T));
   if (row * ny * nz <= ahead_from_bytes) return ny;
-  // So many that all begin where SIMD instructions may be used.
+  // The number of rows is such that every group starts at an address where SIMD instructions can be used.
   const auto misaligned = [&](std::int64_t rows) {
     return rows * row % simd_alignment != 0 ||
            rows * decomposition_.modes_x() * static_cast<std::int64_t>(sizeof(Complex)) % simd_alignment != 0;
@@ -393,7 +398,8 @@ void HostStages<T>::node_forward(const Way& way, NodeField<T>& field, const T* p
   }
   field.pass(stream);
   const Piece<Complex> planes = field.planes();
-  // A plane comes to this core's cache by a copy, whose lines the processor fetches ahead, and is transformed there.
+  // A copy brings the plane into this core's cache, because the processor prefetches it well; the transform works
+  // there.
   const trace::Span span("fft y", trace::Category::cpu);
   const std::int64_t plane = planes.box.count[0] * planes.box.count[1];
   in_shares(shares(planes.box.count[2], threads(planes.box.size())),
@@ -459,7 +465,8 @@ void HostStages<T>::slabs(const PhysicalPass<T>& pass) {
     rows_backward(modes, pass.physical_to[v], plane, ny, nz, pass.scale_from, library_, [](Worker&, Complex*) {});
   }
   for (std::size_t v = 0; v < pass.to.size(); ++v) {
-    // Aligned like memory of this rank, so that the rounding does not depend on where an exchange has its bricks.
+    // The memory must be aligned like the rank's own, so that rounding does not depend on where an exchange has its
+    // bricks.
     Complex* const lying = one_piece(pass.to[v], box);
     Complex* const there = simd_aligned(lying) ? lying : nullptr;
     Complex* const modes = there != nullptr ? there : at_least(workers_[0].modes, plane * nz);
@@ -561,7 +568,7 @@ void HostStages<T>::panels(const PhysicalPass<T>& pass, Worker& worker, std::int
   Block<Complex> modes;
   modes.variables = std::max({from, pass.forward, to});
   const std::int64_t pitch = padded<Complex>(nx / 2 + 1);
-  // Planes of z, or some rows along y.
+  // In planes of z, or in some rows along y.
   const std::size_t across = pass.with_z ? 1 : 2, along = 3 - across;
   const std::int64_t length = pass.box.count[along];
   const std::int64_t most = std::max<std::int64_t>(

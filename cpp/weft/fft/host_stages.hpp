@@ -1,5 +1,5 @@
 // The passes on the host: lines are copied into cache, transformed and processed there, and written to their next
-// place. The OpenMP threads of a rank divide the planes or columns of a pass.
+// location. The OpenMP threads of a rank divide the planes or columns of a pass among them.
 #pragma once
 
 #include <complex>
@@ -21,7 +21,7 @@ template <class T>
 class HostStages final : public Stages<T> {
  public:
   using Complex = std::complex<T>;
-  // `library`: of the passes (library.hpp).
+  // `library`: the one used in the passes (library.hpp).
   HostStages(const Decomposition& decomposition, int library);
 
   bool has_whole() const override;
@@ -40,29 +40,30 @@ class HostStages final : public Stages<T> {
   std::int64_t memory_bytes() const override;
 
  private:
-  // What a thread has to itself.
+  // Memory and plans of one thread.
   struct Worker {
     std::map<std::pair<LinesShape, int>, HostLines<T>> plans;
     device::Array<Complex> modes;  // a panel, or the planes of all variables
     device::Array<T> points;       // rows of all variables
   };
-  // The share of a pass that one thread takes: planes `begin` to `end` of those across its lines.
+  // The share of a pass that one thread handles: planes `begin` to `end`, counted in the direction across the lines.
   void panels(const LinesPass<T>& pass, Worker& worker, std::int64_t begin, std::int64_t end, device::Stream& stream);
   void panels(const PhysicalPass<T>& pass, Worker& worker, std::int64_t begin, std::int64_t end,
               device::Stream& stream);
-  // The rows of `points` in one plane of z or of y: modes, of as many rows, to modes.
+  // Transforms the rows of `points` in one plane of z or of y: from modes to points, and back to as many rows of modes.
   void rows(const PhysicalPass<T>& pass, Worker& worker, const Block<Complex>& modes, const Box& points,
             device::Stream& stream);
   // The same without a pointwise function: rows are transformed in place, while the next ones are prefetched.
   void rows_of_fields(const PhysicalPass<T>& pass, Worker& worker, const Block<Complex>& modes, const Box& points);
   void columns(Worker& worker, Kind kind, Block<Complex> modes, int variable);
-  // Whether the modes of a rank's part, of several, fit the caches, so that plain passes need no panels.
+  // With several ranks: whether the modes of this rank fit into the caches, so that passes without functions need no
+  // panels.
   bool by_planes(const Box& box, std::int64_t most) const;
-  // Such passes: x and z of fields that lie in one piece, and y of planes in place.
+  // Such passes: x and z of fields that are contiguous, and y of planes, in place.
   void slabs(const PhysicalPass<T>& pass);
   void planes_forward(const LinesPass<T>& pass);
-  // Contiguous rows of points to contiguous rows of modes, whose planes are `plane` apart, then each plane to a
-  // function (worker, plane); and back, from a function on each plane.
+  // The first transforms contiguous rows of points to contiguous rows of modes, with planes `plane` apart, and calls
+  // then(worker, plane) on each plane. The second calls first(worker, plane) on each plane and transforms back.
   template <class Then>
   void rows_forward(const T* points, Complex* modes, std::int64_t plane, std::int64_t ny, std::int64_t nz, T scale,
                     int library, const Then& then);
@@ -71,19 +72,19 @@ class HostStages final : public Stages<T> {
                      int library, const First& first);
   const HostLines<T>& plan(Worker& worker, const LinesShape& shape) { return plan(worker, shape, library_); }
   static const HostLines<T>& plan(Worker& worker, const LinesShape& shape, int library);
-  // All of one variable, from pieces to pieces of the same box.
+  // Copies one variable between pieces of the same box.
   template <Stores stores>
   void copy_in_shares(const Pieces<Complex>& to, const Pieces<Complex>& from) const;
-  // Of all modes: columns of one plane along y, in place.
+  // The plan for the columns of one plane along y, in place, for all modes.
   const HostLines<T>& plane_columns(Worker& worker, Kind kind, int library);
-  // `width` neighbouring columns along z, in place, their elements `plane` apart.
+  // Transforms `width` neighbouring columns along z in place; their elements are `plane` apart.
   void field_columns(Kind kind, Complex* modes, std::int64_t width, std::int64_t plane, int library);
   HostField<T> plan_3d(Kind kind, int library) const;
-  // Of a field of whole planes: how many rows along x one call transforms.
+  // For a field transformed by planes: how many rows along x one call transforms.
   std::int64_t rows_at_once(std::int64_t ny, std::int64_t nz) const;
   template <class V>
   V* at_least(device::Array<V>& memory, std::int64_t values) const;
-  // The threads that work on so many values.
+  // The number of threads to use for that many values.
   int threads(std::int64_t values) const;
 
   const Decomposition& decomposition_;

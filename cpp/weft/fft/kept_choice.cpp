@@ -16,7 +16,7 @@ const device::DiskCache& cache() {
   return kept;
 }
 
-// The conditions that choices are valid for.
+// The conditions for which choices are valid.
 std::string everywhere() {
   const device::Info& processor = device::open("host")->info();
   std::string text =
@@ -28,7 +28,7 @@ std::string everywhere() {
   return text;
 }
 
-// What the first rank has, on all.
+// Broadcasts the text of rank 0.
 std::optional<std::string> of_first_rank(std::optional<std::string> text, const mpi::Comm& comm) {
   std::int64_t length = text ? static_cast<std::int64_t>(text->size()) : -1;
   mpi::check(MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm.get()), "MPI_Bcast");
@@ -38,7 +38,7 @@ std::optional<std::string> of_first_rank(std::optional<std::string> text, const 
   return text;
 }
 
-// As in the file: "1.05 planes, fftw".
+// The form used in the file: "1.05 planes, fftw".
 std::string written(const KeptChoice& choice) {
   std::ostringstream text;
   text << choice.spread << " " << choice.name;

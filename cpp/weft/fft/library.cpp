@@ -18,14 +18,14 @@
 namespace weft::fft {
 namespace {
 
-// FFTW3's interface (fftw3.h), as both libraries export it: the guru interface has 64-bit steps.
+// FFTW3's interface (fftw3.h), as exported by both libraries. The guru interface has 64-bit strides.
 struct Dimension {  // fftw_iodim64
   std::ptrdiff_t n, stride_in, stride_out;
 };
 constexpr int sign_forward = -1, sign_backward = 1;
-// Beyond this, plans are made by estimate: to measure one would take many seconds (600,000 points: a minute).
+// Larger plans are made by estimate: measuring one would take many seconds (600,000 points: a minute).
 constexpr std::size_t measured_bytes = 32 << 20;
-constexpr std::ptrdiff_t measured_points = 2048;  // of a line
+constexpr std::ptrdiff_t measured_points = 2048;  // per line
 constexpr unsigned destroy_input = 1U << 0, unaligned = 1U << 1, preserve_input = 1U << 4, estimate = 1U << 6;
 
 struct Functions {
@@ -36,12 +36,12 @@ struct Functions {
   void (*execute_dft)(void* plan, void* in, void* out);
   void (*execute_r2c)(void* plan, void* in, void* out);
   void (*execute_c2r)(void* plan, void* in, void* out);
-  int (*alignment_of)(void*) = nullptr;  // not MKL
-  WisdomFunctions wisdom = {};           // not MKL
+  int (*alignment_of)(void*) = nullptr;  // not in MKL
+  WisdomFunctions wisdom = {};           // not in MKL
 };
 
 struct Opened : HostLibrary {
-  Functions functions[2] = {};  // of double, of float
+  Functions functions[2] = {};  // for double, for float
 };
 
 const char* const install =
@@ -61,14 +61,14 @@ void find(Functions& functions, device::DynamicLibrary& library, const std::stri
   library.find_optional(functions.wisdom.destroy_plan, (prefix + "_destroy_plan").c_str());
 }
 
-// The file a symbol comes from.
+// The file that a symbol comes from.
 template <class F>
 std::string file_of(F* function) {
   Dl_info info{};
   return dladdr(reinterpret_cast<const void*>(function), &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-// MKL behind `name`; where it opens but cannot be used, `problem` says why.
+// Opens MKL as one of `names`. If it opens but cannot be used, `problem` says why.
 Opened open_mkl(const std::vector<std::string>& names) {
   Opened opened;
   device::DynamicLibrary library(names);
@@ -84,8 +84,8 @@ Opened open_mkl(const std::vector<std::string>& names) {
     opened.problem = library.problem;
     return opened;
   }
-  // Without OpenMP's threads; before any other call of MKL. Where another part of the process was first, its layers
-  // stay, and plans are still made for one thread (below).
+  // Disables MKL's OpenMP threads; this must precede any other call of MKL. If another part of the process has called
+  // MKL before, its layers stay, but plans are still made for one thread (below).
   constexpr int interface_lp64 = 0, threading_sequential = 1;
   set_interface(interface_lp64);
   set_threading(threading_sequential);
@@ -104,7 +104,7 @@ Opened open_mkl(const std::vector<std::string>& names) {
   return opened;
 }
 
-// FFTW keeps its two precisions in two libraries.
+// FFTW has a separate library for each precision.
 Opened open_fftw(const std::vector<std::string>& doubles, const std::vector<std::string>& floats) {
   Opened opened;
   device::DynamicLibrary of_double(doubles), of_float(floats);
@@ -144,7 +144,7 @@ std::vector<std::string> mkl_names() {
   return names;
 }
 
-// Wheels put a hash into the name: libfftw3-6b983104.so.3.5.5.
+// Python wheels put a hash into the file name: libfftw3-6b983104.so.3.5.5.
 std::vector<std::string> fftw_names(const std::string& stem) {
   std::vector<std::string> names;
   for (const std::string& folder : folders()) {
@@ -162,7 +162,7 @@ std::vector<std::string> fftw_names(const std::string& stem) {
 
 Opened open_fftw() { return open_fftw(fftw_names("libfftw3"), fftw_names("libfftw3f")); }
 
-// A file the user named: MKL, or FFTW of doubles beside that of floats.
+// A file that the user named: MKL, or FFTW in double precision with the single-precision library next to it.
 Opened open_file(const std::string& file) {
   if (Opened mkl = open_mkl({file}); mkl.problem.empty()) return mkl;
   std::string floats = file;
@@ -175,7 +175,7 @@ Opened open_file(const std::string& file) {
   return fftw;
 }
 
-// All that are asked for and open; else one that says why there is none.
+// All requested libraries that can be opened; if none can, one entry that says why.
 std::vector<Opened> open_libraries() {
   const char* variable = std::getenv("WEFT_FFT");
   const std::string asked = variable == nullptr || *variable == '\0' ? "auto" : variable;
@@ -198,7 +198,7 @@ std::vector<Opened> open_libraries() {
   return {none};
 }
 
-// And FFTW once more, with plans by measurement, where these can be kept.
+// Adds FFTW a second time, with plans by measurement, if these can be kept on disk.
 std::vector<Opened> with_measured(std::vector<Opened> all) {
   Opened last = all.back();
   if (last.name != "fftw" || !last.functions[0].wisdom || !last.functions[1].wisdom) return all;
@@ -271,12 +271,12 @@ int host_libraries() { return opened().front().problem.empty() ? static_cast<int
 namespace detail {
 namespace {
 
-// The steps of a plan: the directions it transforms, slowest first, and those it repeats this in.
+// The loops of a plan: the directions that it transforms, slowest first, and those over which it repeats the transform.
 struct Steps {
   Kind kind;
   std::vector<Dimension> transformed, repeated;
   bool in_place, overwrites;
-  std::int64_t values;  // complex numbers on the side that has them
+  std::int64_t values;  // number of complex values, on the side that has them
 };
 
 Steps steps_of(const LinesShape& shape) {
@@ -303,8 +303,8 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   const Steps steps = steps_of(shape);
   const auto rank = static_cast<int>(steps.transformed.size()), repeats = static_cast<int>(steps.repeated.size());
   const Dimension *lines = steps.transformed.data(), *batch = steps.repeated.data();
-  // Planning by estimate reads and writes nothing; the addresses say how they are aligned, and whether both sides are
-  // the same.
+  // Planning by estimate accesses no data. The addresses only tell the alignment, and whether input and output are the
+  // same.
   alignas(64) char few[2][64];
   char *in = few[0], *to = steps.in_place ? in : few[1];
   const auto plan = [&](unsigned flags) {
@@ -355,7 +355,7 @@ std::mutex planning;  // FFTW's planner is not thread-safe
 template <class Shape>
 const HostPlan& known_plan(const Shape& shape, bool single, int library) {
   shape.check();
-  // Never destroyed: the library's own clean-up at exit might come first.
+  // Never destroyed, because the library's own clean-up at exit might come first.
   static auto& plans = *new std::map<std::tuple<Shape, bool, int>, HostPlan>;
   const std::lock_guard lock(planning);
   const std::tuple key(shape, single, library);

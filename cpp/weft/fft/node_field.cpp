@@ -11,7 +11,7 @@
 namespace weft::fft {
 namespace {
 
-// Planes begin this far apart, in values: whole cache lines, an odd number of them.
+// Distance between planes, in values: an odd number of whole cache lines.
 template <class T>
 std::int64_t plane_pitch(const Sizes& sizes) {
   constexpr std::int64_t line = 64, value = sizeof(std::complex<T>);
@@ -44,7 +44,7 @@ struct NodeField<T>::State {
     return {field + box.first[2] * pitch + box.first[1] * row, box, row, pitch};
   }
 
-  // What the recorder tells of a transform that begins on one side.
+  // The traffic reported to the recorder for a transform that starts on the given side.
   struct Told {
     std::shared_ptr<const trace::Traffic> sends;
     std::vector<std::shared_ptr<const trace::Traffic>> receives;  // by rank
@@ -83,12 +83,12 @@ struct NodeField<T>::State {
   std::shared_ptr<device::Device> device;
   mpi::Comm comm;
   std::int64_t pitch;
-  device::SharedMemory memory;  // the first rank's
+  device::SharedMemory memory;  // allocated by rank 0
   std::vector<int> others;
-  std::unique_ptr<exchange::Ipc> flags;  // carries no values
+  std::unique_ptr<exchange::Ipc> flags;  // only its flags are used; it carries no values
   std::optional<Side> last;              // the side on which the last transform began
   Told from_rows, from_planes;
-  Told nothing;  // of signals that no values follow
+  Told nothing;  // for signals without values
 };
 
 template <class T>
@@ -136,7 +136,7 @@ Piece<std::complex<T>> NodeField<T>::planes() const {
 template <class T>
 void NodeField<T>::begin(Side first, device::Stream& stream) {
   State& s = *state_;
-  // What this rank writes now was read last by itself, unless the last transform went the same way.
+  // The part that this rank writes now was last read by this rank, unless the last transform had the same direction.
   if (s.last == first) {
     const trace::Span span("until read", trace::Category::mpi);
     s.wait_for_all(stream, s.nothing.receives);

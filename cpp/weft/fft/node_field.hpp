@@ -1,9 +1,9 @@
-// A field of modes that the ranks of a node share, mapped as one piece by each of them: transforms read and write it
-// where it lies, so that the exchange between two passes moves nothing.
+// A field of modes that the ranks of a node share; each rank maps all of it. Transforms read and write it in place, so
+// the exchange between two passes moves no data.
 //
-// It is the field between x and y of slabs (1 x P): a rank writes, and reads, its rows of all planes on the side of x,
-// and its planes on the side of y. The planes lie an odd number of cache lines apart, so that a line along z does not
-// fall into a few of the cache's sets. It does not transform.
+// It is the field between the passes in x and y of slabs (1 x P). On the side of x a rank accesses its rows in all
+// planes, on the side of y its planes. The planes lie an odd number of cache lines apart, so that the values of a line
+// along z do not compete for a few of the cache's sets. This class does not transform.
 #pragma once
 
 #include <complex>
@@ -24,7 +24,7 @@ class NodeField {
   using Complex = std::complex<T>;
   enum class Side { rows, planes };
 
-  // CollectiveError on all ranks unless the grid is 1 x P, all modes are kept, and all ranks are on one node, whose
+  // CollectiveError on all ranks unless the grid is 1 x P, all modes are kept, and all ranks are on one node whose
   // memory they can share. (collective)
   NodeField(const Decomposition& decomposition, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
   ~NodeField();
@@ -33,8 +33,8 @@ class NodeField {
   Piece<Complex> rows() const;
   Piece<Complex> planes() const;
 
-  // A transform: begin() on the side that it writes first; pass() when that is written, after which the other side may
-  // be read and written; end(). (collective)
+  // The steps of a transform: begin() on the side that it writes first; pass() once that is written, after which the
+  // other side may be read and written; end(). (collective)
   void begin(Side first, device::Stream& stream);
   void pass(device::Stream& stream);
   void end(device::Stream& stream);

@@ -62,7 +62,7 @@ struct Plan<T>::State {
     if (busy) throw std::logic_error("the plan is in use: a pointwise function cannot run the plan that calls it");
   }
 
-  // Where all ranks can, an exchange by path ipc reads bricks where they lie, in memory that both exchanges share.
+  // If all ranks are able to, an exchange by path ipc reads bricks in place, in memory that both exchanges share.
   // (collective)
   void share_slots() {
     const auto all = [&](const Transpose<T>& exchange) {
@@ -82,11 +82,11 @@ struct Plan<T>::State {
     if (of_column) column_exchange->use(*slots);
   }
 
-  // Allocates, on all ranks or on none, what runs with so many variables need. (collective)
+  // Allocates, on all ranks or on none, what runs with that many variables need. (collective)
   void prepare(const Held& held, int most, device::Stream& stream) {
     if (prepared.contains({held, most})) return;
     comm.together([&] {
-      stream.synchronize();  // what uses memory that is replaced by more
+      stream.synchronize();  // memory may be replaced by a larger one: wait for its users
       stages->prepare(held);
       if (!row_exchange->trivial()) row_exchange->reserve(most);
       column_exchange->reserve(most);
@@ -94,12 +94,12 @@ struct Plan<T>::State {
     prepared.insert({held, most});
   }
 
-  // The first half of the run of a trip that comes again and again.
+  // The recorded first half of a round trip that is run repeatedly.
   struct Recorded {
     std::optional<device::Graph> graph;
-    std::int64_t generation = -1;  // of the stages when it ran last
+    std::int64_t generation = -1;  // of the stages at the last run
   };
-  // Does `half` or replays it. Not before its second time, when everything it needs has been made.
+  // Runs `half`, or replays it. Recording starts at the second run, when everything it needs has been allocated.
   template <class Half>
   void replay(Recorded& known, const Half& half, device::Stream& stream) {
     if (known.generation != stages->generation()) {
@@ -130,11 +130,11 @@ struct Plan<T>::State {
 
 namespace {
 
-// The parts of a run: up to the function in physical space, and from there.
+// The parts of a run: up to the function in physical space, and from it on.
 enum class Half { first, second, both };
 
-// One run of a plan, or half of it. Variables go from stage to stage in pieces: straight through the exchange where a
-// message holds all of them, else by way of the work fields, `batch` at a time.
+// One run of a plan, or half of it. Variables pass from stage to stage in groups: directly through the exchange if one
+// message holds all of them, otherwise through the work fields, `batch` at a time.
 template <class T>
 class Run {
  public:
@@ -185,7 +185,7 @@ class Run {
   }
 
  private:
-  // Whether the run is in the half that it does.
+  // Whether the current stage belongs to the half that this run executes.
   bool does() const { return half_ == Half::both || (half_ == Half::first) == !past_physical_; }
 
   static Fields slice(const Fields& fields, int first, int count) {
@@ -202,8 +202,8 @@ class Run {
     return fields;
   }
 
-  // Variables from one stage through an exchange to the next. A stage that works on variables together (`produce_all`,
-  // `consume_all`) sees them at once, else `batch` at a time.
+  // Passes variables from one stage through an exchange to the next. A stage that needs all variables together
+  // (`produce_all`, `consume_all`) gets them at once, other stages `batch` at a time.
   template <class Produce, class Consume>
   void through(Transpose<T>& exchange, Toward toward, int variables, bool produce_all, bool consume_all,
                const Produce& produce, const Consume& consume) {
@@ -273,7 +273,7 @@ class Run {
     lines(1, Kind::backward, first, std::move(from), &trip_.before_y, count, nullptr, std::move(to), 1, 1);
   }
 
-  // Some variables have come to this rank's rows; the pass in physical space begins when all have.
+  // Some variables have arrived in this rank's rows; the pass in physical space begins when all have.
   void arrived_backward(int first, int count, const Fields& bricks, const Box& box) {
     if (count == trip_.backward) {
       physical(bricks);
@@ -329,7 +329,7 @@ class Run {
         });
   }
 
-  // `count` variables, from the first-th of all, through the column exchange to their spectral fields.
+  // Sends `count` variables, starting with number `first`, through the column exchange to their spectral fields.
   template <class Produce>
   void forward_column(int count, int first, const Produce& produce, bool produce_all) {
     const bool together = static_cast<bool>(trip_.after_y);
@@ -396,7 +396,7 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
   const auto planes = [&](const Way& way) { return way.method == Method::planes; };
   if (comm.size() > 1 && (planes(s.ways.forward) || planes(s.ways.backward) || planes(s.ways.overwriting)))
     s.node_field = std::make_unique<NodeField<T>>(s.decomposition, s.device, s.comm);
-  // Where all transforms go by planes, only round trips exchange bricks.
+  // If all transforms go by planes, only round trips exchange bricks.
   if (!planes(s.ways.forward) || !planes(s.ways.backward) || !planes(s.ways.overwriting)) s.share_slots();
 }
 template <class T>

@@ -1,4 +1,4 @@
-// Copies the rows of a panel on the host, to and from the place of a variable.
+// Copies rows between a panel on the host and the storage of a variable.
 #pragma once
 
 #if defined(__AVX__)
@@ -15,8 +15,9 @@
 
 namespace weft::fft {
 
-// streaming: use non-temporal stores, for data that will not be read again while still in cache; without them each
-// written cache line is read first, which adds half as much traffic. Call stores_done() before the data are read.
+// streaming: uses non-temporal stores, for data that will no longer be in cache when they are read. Otherwise each
+// cache line is read before it is written, which adds half as much traffic. Call stores_done() before the data are
+// read.
 enum class Stores { cached, streaming };
 inline void stores_done([[maybe_unused]] Stores stores) {
 #if defined(__AVX__)
@@ -24,7 +25,7 @@ inline void stores_done([[maybe_unused]] Stores stores) {
 #endif
 }
 
-// to[i] = scale from[i] for n values, one cache line at a time; `ahead` is read next, and prefetched meanwhile.
+// to[i] = scale from[i] for n values, one cache line at a time. `ahead` is what will be read next; it is prefetched.
 template <Stores stores, class T>
 inline void copy_row(T* __restrict__ to, const T* __restrict__ from, std::int64_t n, T scale, const T* ahead) {
   constexpr std::int64_t line = 64 / sizeof(T);
@@ -66,15 +67,15 @@ inline void copy_row(std::complex<T>* to, const std::complex<T>* from, std::int6
                    reinterpret_cast<const T*>(ahead));
 }
 
-// kept: for each kz the number of kx, from 0 on, that may be nonzero; empty: all.
+// kept: for each kz the number of kx, counted from 0, that may be nonzero; empty: all.
 using Kept = std::span<const std::int64_t>;
 
-// The number of values kept, out of `count` from x on.
+// The number of values kept among the `count` values that start at x.
 inline std::int64_t kept_of(Kept kept, std::int64_t z, std::int64_t x, std::int64_t count) {
   return kept.empty() ? count : std::clamp<std::int64_t>(kept[static_cast<std::size_t>(z)] - x, 0, count);
 }
 
-// Copies the intersection of two pieces of a variable from one to the other, times `scale`.
+// Copies the intersection of two pieces of a variable from one to the other, multiplied by `scale`.
 template <Stores stores, class V, class T>
 void copy_common(const Piece<V>& to, const Piece<V>& from, T scale, Kept kept = {}) {
   const Box common = intersection(to.box, from.box);
@@ -96,7 +97,7 @@ Piece<V> piece_of(const Block<V>& block, int variable) {
   return {block.row(variable, 0, 0), block.box, block.y_stride, block.z_stride};
 }
 
-// Gathers a variable of a block from its pieces (0 where it is not kept), and scatters it to them.
+// Gathers a variable of a block from its pieces (with 0 where it is not kept), or scatters it to them.
 template <class V, class T>
 void load(const Block<V>& block, int variable, const Pieces<V>& pieces, T scale, Kept kept = {}) {
   for (const Piece<V>& piece : pieces) copy_common<Stores::cached>(piece_of(block, variable), piece, scale, kept);

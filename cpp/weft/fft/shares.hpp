@@ -1,4 +1,4 @@
-// The threads of a rank divide the work of a pass.
+// Divides the work of a pass among the threads of a rank.
 #pragma once
 
 #include <omp.h>
@@ -9,7 +9,7 @@
 
 namespace weft::fft {
 
-// Contiguous shares of [0, count), one per thread and of about the same cost: share t is [bounds[t], bounds[t + 1]).
+// Contiguous shares of [0, count), one per thread, of about the same cost: share t is [bounds[t], bounds[t + 1]).
 // Shares are whole multiples of `unit`, except for the last one that is not empty.
 template <class Cost>
 std::vector<std::int64_t> shares(std::int64_t count, int threads, std::int64_t unit, const Cost& cost) {
@@ -26,7 +26,8 @@ inline std::vector<std::int64_t> shares(std::int64_t count, int threads, std::in
   return shares(count, threads, unit, [](std::int64_t) { return std::int64_t{1}; });
 }
 
-// work(thread, begin, end) of all shares that are not empty, at the same time. Throws what one of them threw.
+// Calls work(thread, begin, end) for all nonempty shares at the same time. Rethrows an exception that one of them
+// threw.
 template <class Work>
 void in_shares(const std::vector<std::int64_t>& bounds, const Work& work) {
   const int count = static_cast<int>(bounds.size()) - 1;

@@ -14,7 +14,7 @@
 
 namespace weft::fft {
 
-// Lines along y or z of all variables together, neighbouring kx in a panel.
+// Lines along y or z of all variables together; a panel holds neighbouring kx.
 template <class T>
 struct LinesPass {
   using Complex = std::complex<T>;
@@ -28,12 +28,12 @@ struct LinesPass {
   const Pointwise<Complex>* after = nullptr;
   std::vector<Pieces<Complex>> to;
   T scale_from = 1, scale_to = 1;
-  std::span<const std::int64_t> kept;  // as of RoundTrip; GPUs transform all
-  bool concurrent = false;             // as of RoundTrip
-  bool plain = false;                  // of a run in one direction, of whole fields, without any function
+  std::span<const std::int64_t> kept;  // as in RoundTrip; GPUs transform all
+  bool concurrent = false;             // as in RoundTrip
+  bool plain = false;                  // part of a run in one direction, on whole fields, without any function
 };
 
-// Backward in x, the pointwise function, forward in x.
+// The backward transform in x, the pointwise function, and the forward transform in x.
 template <class T>
 struct PhysicalPass {
   using Complex = std::complex<T>;
@@ -44,16 +44,17 @@ struct PhysicalPass {
   std::vector<T*> physical_to;
   int forward = 0;
   std::vector<Pieces<Complex>> to;
-  // If z is not divided either (Pr = 1), this pass includes the transforms in z: from and to are then pencils along z.
+  // If z is not divided either (Pr = 1), this pass includes the transforms in z; `from` and `to` are then pencils along
+  // z.
   bool with_z = false;
   const Pointwise<Complex>* after_z = nullptr;
   T scale_from = 1, scale_to = 1;
   std::span<const std::int64_t> kept;
   bool concurrent = false;
-  bool plain = false;  // as of LinesPass
+  bool plain = false;  // as in LinesPass
 };
 
-// The most variables that a pass of a run holds at once, as modes and as points.
+// The largest number of variables that a pass of a run holds at once, as modes and as points.
 struct Held {
   int modes = 0, points = 0;
   auto operator<=>(const Held&) const = default;
@@ -65,12 +66,12 @@ class Stages {
   using Complex = std::complex<T>;
 
   virtual ~Stages() = default;
-  // Allocates what passes with so many variables need; they allocate nothing themselves. Called on all ranks before the
-  // first run with so many.
+  // Allocates what passes with that many variables need; the passes themselves allocate nothing. Called on all ranks
+  // before the first run with that many.
   virtual void prepare(const Held& /*held*/) {}
-  // A whole field at once, on one rank and without pointwise functions, by planes or a 3-D plan: whether that is
-  // possible, and the ways that suit the size of the field. prepare_whole() makes the plans, or throws where there is
-  // none.
+  // Transforms of a whole field at once, on one rank and without pointwise functions, by planes or by a 3-D plan:
+  // whether they are possible, and the ways that suit the size of the field. prepare_whole() makes the plans, and
+  // throws if this is not possible.
   virtual bool has_whole() const { return false; }
   virtual Ways ways_by_size() const { return {}; }
   virtual void prepare_whole(const Ways& /*ways*/) {}
@@ -84,11 +85,11 @@ class Stages {
                              T /*scale*/, device::Stream& /*stream*/) {}
   virtual void lines(const LinesPass<T>& pass, device::Stream& stream) = 0;
   virtual void physical(const PhysicalPass<T>& pass, device::Stream& stream) = 0;
-  // Copies variables from pieces to pieces of the same boxes; `what` is the name on the timeline.
+  // Copies variables between pieces of the same boxes; `what` is the name shown on the timeline.
   virtual void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
                     device::Stream& stream) = 0;
   virtual std::int64_t memory_bytes() const = 0;
-  // Changes when passes that were enqueued before would use other memory now.
+  // Changes whenever work enqueued earlier would now use different memory.
   virtual std::int64_t generation() const { return 0; }
 };
 

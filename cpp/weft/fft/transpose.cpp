@@ -11,8 +11,9 @@
 namespace weft::fft {
 namespace {
 
-// The bricks of one direction of one exchange, by rank of its communicator. In a buffer the own brick comes first, with
-// room for a whole batch, then the others by rank; in slots, all by rank. All variables of a brick follow one another.
+// The bricks of one direction of one exchange, by rank of its communicator. In a buffer the rank's own brick comes
+// first, with room for a whole batch, followed by the others in rank order; in slots, all are in rank order. The
+// variables of a brick are stored one after another.
 struct Bricks {
   std::vector<Box> boxes;
   std::size_t own = 0;
@@ -41,11 +42,11 @@ struct Bricks {
 
 template <class T>
 struct Transpose<T>::State {
-  // One direction for one number of variables.
+  // The state of one direction for one number of variables.
   struct Way {
     std::unique_ptr<exchange::Channel> channel;
     Complex* own = nullptr;  // where the own brick was written
-    // Instead of a channel: where the bricks are in this round's slots, and how far into each.
+    // Used instead of a channel: where the bricks are in this round's slots, and their offsets within the slots.
     std::vector<Complex*> bricks;  // by rank of the communicator
     std::vector<std::int64_t> offsets;
     std::shared_ptr<const trace::Traffic> sends;
@@ -79,11 +80,11 @@ struct Transpose<T>::State {
     }
   }
 
-  // The bricks on the side that a direction starts from, and where it arrives.
+  // The bricks on the side where a direction starts, and on the side where it ends.
   const Bricks& sent(Toward toward) const { return toward == Toward::middle ? at_end : at_middle; }
   const Bricks& received(Toward toward) const { return toward == Toward::middle ? at_middle : at_end; }
 
-  // Where in its buffer another rank puts the brick for this one.
+  // The offset, in the buffer of another rank, of its brick for this rank.
   std::int64_t offset_at(std::size_t peer, Toward toward, int variables) const {
     const std::vector<Box>&from = toward == Toward::middle ? ends : middles,
           &to = toward == Toward::middle ? middles : ends;
@@ -92,7 +93,7 @@ struct Transpose<T>::State {
     return theirs.offset(at_middle.own, variables);
   }
 
-  // What the recorder tells of a round in slots.
+  // The traffic reported to the recorder for a round in slots.
   void describe(Way& w, Toward toward, int variables) const {
     const std::int64_t group = comm.group(comm.fresh_tag());
     trace::Traffic sends;
@@ -129,7 +130,7 @@ struct Transpose<T>::State {
       parts.push_back({static_cast<int>(p), bytes(from.offset(p, variables)),
                        own ? 0 : bytes(from.boxes[p].size() * variables), bytes(to.offset(p, variables)),
                        own ? 0 : bytes(to.boxes[p].size() * variables)});
-      if (own) {  // the buffer has room for it, at its front
+      if (own) {  // the buffer has room for it at its front
         parts.back().send_offset = bytes(from.offset(p, variables) + from.boxes[p].size() * batch);
       }
     }
@@ -140,7 +141,7 @@ struct Transpose<T>::State {
   }
   const char* name() const { return direction == Direction::row ? "the row exchange" : "the column exchange"; }
 
-  // Every variable's pieces in a buffer of bricks; the own one may be in another.
+  // The pieces of every variable in a buffer of bricks; the own brick may be in another buffer.
   static std::vector<Pieces<Complex>> pieces(const Bricks& bricks, int variables, Complex* others, Complex* own) {
     return pieces(bricks, variables,
                   [&](std::size_t p) { return (p == bricks.own ? own : others) + bricks.offset(p, variables); });
@@ -159,7 +160,7 @@ struct Transpose<T>::State {
 
   static std::byte* bytes_of(Complex* values) { return reinterpret_cast<std::byte*>(values); }
 
-  // Where there is no exchange: as if all were the own brick.
+  // If there is no exchange: as if all data were the own brick.
   std::vector<Pieces<Complex>> passed(Toward toward, int variables) {
     Complex* const data = toward == Toward::middle || alone ? buffers.arrived() : buffers.sent();
     return pieces(at_middle, variables, data, data);
@@ -170,11 +171,11 @@ struct Transpose<T>::State {
   std::shared_ptr<device::Device> device;
   mpi::Comm comm;
   ExchangeBuffers<T>& buffers;
-  bool alone = false;  // one rank in all
+  bool alone = false;  // there is only one rank in total
   exchange::Choice choice;
   exchange::Ipc* slots = nullptr;
   Box middle_box, end_box;
-  std::vector<int> ranks;          // of the plan, by rank of the communicator
+  std::vector<int> ranks;          // numbers in the plan, by rank of the communicator
   std::vector<Box> middles, ends;  // their pencils
   Bricks at_middle, at_end;
   std::map<std::pair<Toward, int>, Way> ways;

@@ -1,4 +1,4 @@
-// One of the two exchanges between pencils: the bricks, their places in memory, and their transfer.
+// One of the two exchanges between pencils: the bricks, their location in memory, and their transfer.
 //
 // A brick is the intersection of one rank's pencil with another's: [variable][z][y][x]. The brick of a rank for itself
 // is not sent: the reading stage finds it where the writing stage put it.
@@ -27,7 +27,7 @@ namespace weft::fft {
 enum class Direction { row, column };
 enum class Toward { middle, end };
 
-// `batch` variables each, allocated when first used or reserved.
+// For `batch` variables each; allocated when first used or reserved.
 template <class T>
 class ExchangeBuffers {
  public:
@@ -53,29 +53,30 @@ class Transpose {
  public:
   using Complex = std::complex<T>;
 
-  // `comm`: this rank's row or column. `batch`: maximum number of variables per exchange. The buffers outlive it.
-  // CollectiveError on all ranks of `comm`. (collective)
+  // `comm`: this rank's row or column. `batch`: maximum number of variables per exchange. The buffers must outlive this
+  // object. CollectiveError on all ranks of `comm`. (collective)
   Transpose(const Decomposition& decomposition, Direction direction, int batch, const exchange::Asked& asked,
             std::shared_ptr<device::Device> device, const mpi::Comm& comm, ExchangeBuffers<T>& buffers);
   ~Transpose();
 
   // Whether path ipc was chosen and all ranks are on this rank's node (given by their numbers in the plan). Then bricks
-  // can be read in place, from slots that both exchanges share and that the ranks of the plan created.
+  // can be read in place, from slots that both exchanges share and that the ranks of the plan have created.
   bool on_one_node(const std::vector<int>& node) const;
   void use(exchange::Ipc& slots);
 
-  // Allocates what exchanges of `variables` need of the shared buffers; they allocate none later.
+  // Allocates the parts of the shared buffers that exchanges of `variables` need, so that later exchanges allocate
+  // nothing.
   void reserve(int variables);
 
   bool trivial() const;  // one rank: both pencils are the same, and data are read where they were written
   const exchange::Choice& choice() const;
-  std::int64_t largest_message(int variables) const;  // bytes, of this rank
-  std::int64_t own_bytes() const;                     // of its channels, in addition to the shared buffers (path ipc)
+  std::int64_t largest_message(int variables) const;  // in bytes, on this rank
+  std::int64_t own_bytes() const;                     // for its channels, in addition to the shared buffers (path ipc)
 
   // The pencils' boxes on the two sides.
   Box box(Toward side) const;
 
-  // The sequence of calls: the stage before writes outgoing(), variable by variable; carry(); the stage after reads
+  // The sequence of calls: the previous stage writes outgoing(), variable by variable; carry(); the next stage reads
   // incoming(); drained(). One sequence per direction may be in progress.
   std::vector<Pieces<Complex>> outgoing(Toward toward, int variables, device::Stream& stream);
   void carry(Toward toward, int variables, device::Stream& stream);

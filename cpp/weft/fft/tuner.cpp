@@ -63,7 +63,7 @@ std::unique_ptr<Plan<T>> made(const Wanted& wanted, const Setting& setting,
   return std::make_unique<Plan<T>>(options, device, comm);
 }
 
-// What distinguishes the candidates of a race.
+// The property in which the candidates of a race differ, as text.
 std::string name_in_race(const std::string& what, const Setting& setting) {
   if (what == "library") return host_library(setting.library).name;
   if (what.starts_with("forward")) return name(setting.ways->forward);
@@ -73,10 +73,10 @@ std::string name_in_race(const std::string& what, const Setting& setting) {
   return name(setting);
 }
 
-// What a race times: both directions, or one.
+// What a race times: both directions, or a single one.
 enum class Timed { both, forward, backward, overwriting };
 
-// How often a race is run whose times were disturbed.
+// How often a race is run at most if its times are disturbed.
 constexpr int most_races = 3;
 
 std::string in_words(const KeptChoice& choice) {
@@ -86,10 +86,11 @@ std::string in_words(const KeptChoice& choice) {
   return text;
 }
 
-// Fields above this are transformed by panels alone: one call takes seconds, and the fields of the races gigabytes.
+// Fields above this size are transformed by panels only: one call takes seconds, and the fields of the races would take
+// gigabytes.
 constexpr std::int64_t largest_whole_bytes = std::int64_t{1} << 30;
 
-// Transforms of `variables` fields, forward and backward, by plans of any settings.
+// Times transforms of `variables` fields, forward and backward, for plans with any settings.
 template <class T>
 class Trials {
  public:
@@ -115,8 +116,8 @@ class Trials {
     most_waiting_bytes_ = comm.min(std::max(fields, here));
   }
 
-  // Adds the candidates to the timings, which hold the times afterwards, and gives the order of those that can be used,
-  // the winner first. One candidate wins without a run. CollectiveError with the first failure if there is none.
+  // Appends the candidates, with their times, to the timings. Returns the usable candidates in order, the winner first.
+  // A single candidate wins without being run. CollectiveError with the first failure if no candidate is usable.
   std::vector<Setting> race(const std::string& what, const std::vector<Setting>& candidates, PlanTuning& tuning,
                             double seconds, Timed timed = Timed::both) {
     if (candidates.size() == 1) return candidates;
@@ -161,14 +162,14 @@ class Trials {
     std::ranges::move(rows, std::back_inserter(tuning.timings));
     return best;
   }
-  // The median of the last winner's times over the smallest: what disturbed it.
+  // The median of the last winner's times relative to the smallest: a measure of disturbance.
   double spread() const { return spread_; }
 
  private:
   struct Waiting {
     std::string name;
     std::unique_ptr<Plan<T>> plan;
-    std::int64_t bytes;  // the largest rank's
+    std::int64_t bytes;  // of the largest rank
   };
 
   exchange::Repetition repetition(const Setting& setting, int transforms, Timed timed) {
@@ -181,11 +182,12 @@ class Trials {
     stream_.synchronize();
     return {.seconds = seconds_since(together), .wall_seconds = seconds_since(begin)};
   }
-  // One rank waits for nobody: the processor's time is undisturbed by others on a busy machine.
+  // A single rank waits for no other, so processor time is measured: it is not disturbed by other programs on the
+  // machine.
   exchange::Repetition of_processor(Plan<T>& plan, int transforms, Timed timed) {
     double seconds = 0;
     for (int i = 0; i < transforms; ++i) {
-      // Coefficients that were overwritten would grow without bound.
+      // Repeatedly overwritten coefficients would grow without bound.
       if (timed == Timed::overwriting) transform(plan, Timed::forward);
       const double begin = processor_seconds();
       transform(plan, timed);
@@ -210,8 +212,8 @@ class Trials {
     if (timed == Timed::overwriting) plan.backward_overwriting(to, back, stream_);
   }
 
-  // Makes the plan and calls each transform once, so that what a library plans at its first call is not timed later.
-  // The field is one that truncation does not change. The same on all ranks.
+  // Makes the plan and calls each transform once, so that any planning in a library's first call is not timed later.
+  // Uses a field that truncation does not change. The result is the same on all ranks.
   std::string failure_of(const Setting& setting) {
     const auto known = failures_.find(name(setting));
     if (known != failures_.end()) return known->second;
@@ -242,7 +244,7 @@ class Trials {
                                  std::to_string(worst));
     }
   }
-  // cos(2 pi (y + z)) + cos(2 pi (y - 2 z)) and a constant in x: kept whatever modes_x is.
+  // cos(2 pi (y + z)) + cos(2 pi (y - 2 z)) plus a constant, independent of x: kept for any modes_x.
   std::vector<T> low_modes(const Decomposition& own) const {
     const Box box = own.physical();
     std::vector<T> field;
@@ -263,7 +265,8 @@ class Trials {
     stream_.synchronize();
   }
 
-  // Used last in front. One that was dropped is made anew and run once, so that its memory is there.
+  // Plans, the most recently used first. A plan that was dropped is created again and run once, so that its memory is
+  // allocated.
   Plan<T>& plan_of(const Setting& setting) {
     const auto found = std::ranges::find(waiting_, name(setting), &Waiting::name);
     if (found != waiting_.end()) {
@@ -293,12 +296,12 @@ class Trials {
   std::int64_t points_ = 0, modes_ = 0;
   std::vector<device::Array<T>> physical_, spectral_;
   std::list<Waiting> waiting_;
-  std::map<std::string, std::string> failures_;  // of all settings made so far
+  std::map<std::string, std::string> failures_;  // for all settings created so far
   std::int64_t most_waiting_bytes_ = 0;
   double spread_ = 1;
 };
 
-// Both exchanges by one choice.
+// Settings that use the same choice for both exchanges.
 std::vector<Setting> with_choices(const Setting& setting, const std::vector<exchange::Choice>& choices) {
   std::vector<Setting> all{setting};
   for (const exchange::Choice& choice : choices) {
@@ -309,7 +312,7 @@ std::vector<Setting> with_choices(const Setting& setting, const std::vector<exch
   return all;
 }
 
-// What a choice that is kept depends on.
+// What a kept choice depends on.
 template <class T>
 std::string key_of(const Options& options, const mpi::Comm& comm) {
   const Sizes& n = options.sizes;
@@ -320,7 +323,7 @@ std::string key_of(const Options& options, const mpi::Comm& comm) {
          (threads > 1 ? " of " + std::to_string(threads) + " threads" : std::string()) + "\n";
 }
 
-// The library along x of transforms by planes in one direction, which `set` gives to a setting.
+// Chooses the library along x for transforms by planes in one direction; `set` stores it in a setting.
 template <class Keep, class Set>
 void choose_along_x(const std::string& what, Way Ways::* direction, Timed timed, const Keep& keep, const Set& set,
                     PlanTuning& tuning) {
@@ -334,7 +337,8 @@ void choose_along_x(const std::string& what, Way Ways::* direction, Timed timed,
   tuning.chosen = keep(what + " along x", candidates, timed);
 }
 
-// The ways to transform whole fields on one rank, each found by `keep`, a race whose winner is kept for later runs.
+// Chooses the ways to transform whole fields on one rank; each is found by `keep`, a race whose winner is kept for
+// later runs.
 template <class T, class Keep>
 void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm, bool kept,
                  const Keep& keep, PlanTuning& tuning) {
@@ -361,12 +365,13 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
     choose_along_x(what, direction, timed, keep, set, tuning);
   };
   choose("forward", &Ways::forward, true, Timed::forward);
-  // Others than panels need a copy of the coefficients, whose memory is worth it for small fields alone.
+  // Ways other than panels need a copy of the coefficients, and only small fields are worth the memory.
   choose("backward", &Ways::backward, before.backward.method == Method::planes, Timed::backward);
   choose("overwriting", &Ways::overwriting, true, Timed::overwriting);
 }
 
-// Transforms by planes in memory that the ranks of a node share, by each library, compared with what was chosen before.
+// Compares transforms by planes in memory shared by the ranks of a node, with each library, with what was chosen
+// before.
 template <class Keep>
 void choose_planes_of_node(const Wanted& wanted, const std::vector<Grid>& grids,
                            const std::vector<exchange::Choice>& columns, const mpi::Comm& comm, const Keep& keep,
@@ -447,8 +452,8 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     if (!needed) needed.emplace(wanted, device, comm, grids);
     return *needed;
   };
-  // The one of `candidates` that an earlier run chose, else by a race, whose winner is kept. One that was disturbed is
-  // run again: it would count for all later runs.
+  // Returns the candidate that an earlier run chose; otherwise runs a race and keeps its winner. A disturbed race is
+  // repeated, because its result would count for all later runs.
   const auto keep = [&](const std::string& what, const std::vector<Setting>& candidates, Timed timed) {
     if (candidates.size() == 1) return candidates.front();
     std::string key = key_of<T>(wanted.options, comm) + "race " + what + "\n";
@@ -513,7 +518,7 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
   if (most > 1) {
     std::vector<Setting> batches{tuning.chosen};
     for (int batch = 2; batch <= most; ++batch) {
-      // Of those that need as many messages the smallest takes the least memory.
+      // Among batches that need the same number of messages, the smallest takes the least memory.
       const auto messages = [&](int q) { return (wanted.variables + q - 1) / q; };
       if (messages(batch) == messages(batch - 1)) continue;
       batches.push_back(tuning.chosen);
@@ -523,7 +528,7 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
   }
   if (alone && device->is_host()) choose_ways<T>(wanted, device, comm, kept, keep, tuning);
   if (!alone && kept && wanted.any_way) choose_planes_of_node(wanted, grids, columns, comm, keep, tuning);
-  needed.reset();  // made anew, the plan holds only what its own runs will need
+  needed.reset();  // created anew, the plan allocates only what its own runs need
   tuned.plan = made<T>(wanted, tuning.chosen, device, comm);
   tuning.seconds = comm.max(seconds_since(begin));
   return tuned;

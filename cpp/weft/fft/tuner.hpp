@@ -11,16 +11,17 @@
 namespace weft::fft {
 
 struct Wanted {
-  Options options;        // exchanges as requested; grid and batch are used only if they are not to be chosen
+  Options options;        // exchanges as requested; grid and batch are used only if they are not chosen by timing
   bool any_grid = true;   // choose among all grids Pr x Pc
   bool any_batch = true;  // choose Q from 1 to `variables`
-  // On a host, and where choices can be kept (kept_choice.hpp): among the libraries, and on one rank or the ranks of
-  // one node among the ways to transform whole fields. Without: the first library, and ways as Options say.
+  // On a host, if choices can be kept (kept_choice.hpp): choose among the libraries, and, on one rank or the ranks of
+  // one node, among the ways to transform whole fields. Otherwise the first library is used, and the ways given in
+  // Options.
   bool any_library = true, any_way = true;
-  int variables = 3;   // number of variables transformed at a time: those timed, and the largest Q
+  int variables = 3;   // number of variables transformed at a time in the timing; also the largest Q
   double seconds = 4;  // approximate limit of the timing; every candidate is run at least a few times
-  // Plans are kept between turns if they fit into as much memory as the fields, or into this; others are created anew
-  // for each turn.
+  // Plans are kept between turns if together they fit into as much memory as the fields take, or into this much per
+  // node; others are created anew for each turn.
   std::int64_t waiting_bytes_a_node = std::int64_t{1} << 30;
 };
 
@@ -35,19 +36,19 @@ std::string name(const Setting& setting);  // "2x1 Q=3 pairwise:direct"
 
 struct SettingTiming {
   Setting setting;
-  std::string what;  // what the race decides: "library", "grid", "exchange", "row exchange", "batch", or
-                     // "forward", "backward", "overwriting" (the way of each), "node" (that of all), and
-                     // "forward along x" and so on (the library along x)
-  // Per forward and backward transform of all variables, slowest rank; 0: not timed.
+  std::string what;  // what the race decides: "library", "grid", "exchange", "row exchange", "batch", or "forward",
+                     // "backward", "overwriting" (the way of each), "node" (the way of all), and "forward along x" and
+                     // so on (the library along x)
+  // For a forward and a backward transform of all variables, on the slowest rank; 0: not timed.
   double median_seconds = 0, least_seconds = 0;
   int repetitions = 0;
-  bool stopped_early = false;  // too slow to win
-  std::string failure = {};    // why it cannot be used, empty if it can
+  bool stopped_early = false;  // because it was too slow to win
+  std::string failure = {};    // why it cannot be used; empty if it can
 };
 
 struct PlanTuning {
   Setting chosen;
-  std::string reason;                  // in words for the user
+  std::string reason;                  // for the user
   std::vector<SettingTiming> timings;  // race by race; empty if there was nothing to decide
   double seconds = 0;                  // duration of the tuning on the slowest rank
 };
@@ -58,18 +59,22 @@ struct TunedPlan {
   PlanTuning tuning;
 };
 
-// Candidates run in turns on whole transforms, forward and backward, and the smallest median of the slowest rank's
-// times wins (exchange/tuner.hpp). The races: (1) the libraries, if there are several; (2) all grids, with the default
-// exchange; (3) the two best grids with every schedule and path that works, the same for rows and columns; (4) on
-// pencils, the row exchange alone; (5) Q; (6) on one rank, the way of forward transforms, of backward ones, and of
-// those that overwrite; (7) on the ranks of one node, planes in memory that they share, by each library. By planes,
-// the library along x may be another, which is raced then. What (1), (6) and (7) choose changes rounding, so it is kept
-// for later runs; these races are run again where something disturbed them. Each race includes the winner of the
-// previous one. A candidate that cannot be created, or does not reproduce a field it has transformed, is excluded, and
-// the table says why. All ranks choose the same. Grids that leave a rank without points or modes are tried only if all
-// grids do.
+// Candidates take turns running whole transforms, forward and backward; the candidate with the smallest median of the
+// slowest rank's times wins (exchange/tuner.hpp). The races are:
+//  (1) the libraries, if there are several;
+//  (2) all grids, with the default exchange;
+//  (3) the two best grids with every schedule and path that works, the same for rows and columns;
+//  (4) on pencils, the row exchange alone;
+//  (5) Q;
+//  (6) on one rank, the way of forward transforms, of backward transforms, and of those that overwrite their input;
+//  (7) on the ranks of one node, planes in memory that they share, with each library.
+// If planes win, another race chooses the library along x. The choices of (1), (6) and (7) change rounding, so they are
+// kept for later runs; these races are repeated if something disturbed them. Each race includes the winner of the
+// previous one. A candidate that cannot be created, or that does not reproduce a field it has transformed, is excluded,
+// and the table says why. All ranks choose the same. Grids that leave a rank without points or modes are tried only if
+// all grids do.
 //
-// It needs memory for `variables` real and spectral fields while it runs. Errors as in Plan. (collective)
+// While it runs, the tuner needs memory for `variables` real and spectral fields. Errors as in Plan. (collective)
 template <class T>
 TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm);
 

@@ -22,7 +22,7 @@ void* measured_plan(const WisdomFunctions& fftw, const std::string& key,
                     const std::function<void*(unsigned flags)>& plan) {
   const device::Info& processor = device::open("host")->info();
   const std::string kept_as = key + "\nprocessor " + processor.name + " " + processor.architecture + "\n";
-  const device::CacheLock lock("wisdom");  // else two ranks might measure the same shape, and find different plans
+  const device::CacheLock lock("wisdom");  // otherwise two ranks might measure the same shape and find different plans
   const auto known = [&](const std::string& wisdom) {
     fftw.forget();
     fftw.import_from_string(wisdom.c_str());
@@ -35,7 +35,7 @@ void* measured_plan(const WisdomFunctions& fftw, const std::string& key,
       const std::unique_ptr<char, decltype(&std::free)> text(fftw.export_to_string(), &std::free);
       cache().write(kept_as, text.get());
       fftw.destroy_plan(measured);
-      found = known(text.get());  // as later runs make it
+      found = known(text.get());  // made the same way as in later runs
     }
   }
   fftw.forget();
