@@ -5,8 +5,9 @@
 
 namespace weft::mpi {
 
-// The single T of weft's communicator, created on first use. It is an MPI attribute and so lives as long as the
-// communicator, independent of garbage collection, which happens at different times on different ranks. Local.
+// The object of type T attached to weft's communicator, one per type, created on first use. It is an MPI attribute and
+// so lives as long as the communicator, independent of garbage collection, which happens at different times on
+// different ranks. Local.
 template <class T>
 T& attached(const Comm& comm) {
   static const int key = [] {

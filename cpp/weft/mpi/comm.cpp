@@ -66,7 +66,7 @@ struct Comm::Handle {
   std::vector<int> node;
 
  private:
-  // The group: FNV-1a of the ranks, 31 bits, before 16 of a tag.
+  // The number of a group: 31 bits of an FNV-1a hash of the ranks, followed by 16 bits for a tag.
   void describe() {
     std::vector<int> mine(static_cast<std::size_t>(size)), there(mine.size());
     std::iota(mine.begin(), mine.end(), 0);
@@ -208,7 +208,7 @@ std::int64_t Comm::min(std::int64_t value) const {
 
 std::int64_t Comm::exclusive_scan(std::int64_t value) const {
   const trace::Span span("exscan", trace::Category::mpi, sizeof value, &handle_->exscan);
-  std::int64_t below = 0;  // MPI leaves rank 0's result alone
+  std::int64_t below = 0;  // MPI leaves this undefined on rank 0
   check(MPI_Exscan(&value, &below, 1, MPI_INT64_T, MPI_SUM, get()), "MPI_Exscan");
   return rank() == 0 ? 0 : below;
 }
@@ -253,7 +253,7 @@ void check(int code, const char* call) {
 }
 
 std::string library_version() {
-  // 8192: the maximum that an MPI library other than that of mpi.h may write.
+  // 8192: the largest length that an MPI library other than that of mpi.h may write.
   std::array<char, std::max(MPI_MAX_LIBRARY_VERSION_STRING, 8192)> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);

@@ -1,6 +1,6 @@
 // A communicator, and errors that stop every rank with one message.
 //
-// It does not wrap all of MPI: other code calls MPI on `get()` through `check`.
+// It does not wrap all of MPI: other code calls MPI with `get()` and passes the result to `check`.
 #pragma once
 
 #include <mpi.h>
@@ -18,18 +18,19 @@ struct Traffic;
 
 namespace weft::mpi {
 
-// A collective error: every rank throws it with the same text, so that rank 0 alone may print it.
+// A collective error: every rank throws it with the same text, so it is enough if rank 0 prints it.
 class CollectiveError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// weft's own duplicate of the caller's communicator (so its messages cannot match the caller's). There is one duplicate
-// per communicator, however many Comms are created from it; it is freed after both the caller's communicator and the
-// last Comm. MPI is initialised if necessary. Failed MPI calls throw std::runtime_error with the library's text.
+// weft's own duplicate of the caller's communicator, so that its messages cannot match the caller's. There is one
+// duplicate per communicator, however many Comms are created from it. It is freed after both the caller's communicator
+// and the last Comm. MPI is initialised if necessary. Failed MPI calls throw std::runtime_error with the library's
+// text.
 class Comm {
  public:
   Comm();  // of MPI_COMM_WORLD
-  // The Comm of `comm` (collective the first time); std::invalid_argument for MPI_COMM_NULL and inter-communicators.
+  // The Comm of `comm` (collective the first time). std::invalid_argument for MPI_COMM_NULL and inter-communicators.
   explicit Comm(MPI_Comm comm);
   static Comm self();
 
@@ -42,7 +43,7 @@ class Comm {
   const std::vector<int>& node() const;
 
   void barrier() const;
-  // In place, all ranks get the result. Recorded as category mpi.
+  // In place; all ranks get the result. Recorded in category mpi.
   void sum(double* values, int count) const;
   void sum(std::int64_t* values, int count) const;
   double max(double value) const;
@@ -51,23 +52,23 @@ class Comm {
   // Sum over the ranks below this one.
   std::int64_t exclusive_scan(std::int64_t value) const;
 
-  // A message tag that no other exchange on this communicator uses (tags repeat after 32 767); the same on all ranks if
-  // all call this in the same order. Local.
+  // A message tag that no other exchange on this communicator uses (tags repeat after 32 767). It is the same on all
+  // ranks if all call this in the same order. Local.
   int fresh_tag() const;
 
-  // A number that identifies matching MPI calls in traces: of this communicator's collectives (tag 0), or of its
-  // messages with a tag. The same on all ranks, and different for communicators of other ranks. Local.
+  // A number that identifies matching MPI calls in traces: either this communicator's collectives (tag 0), or its
+  // messages with the given tag. It is the same on all ranks, and different for communicators with other ranks. Local.
   std::int64_t group(int tag = 0) const;
-  // For the recorder: marks a call in which no rank returns before all ranks of the communicator have entered. It
-  // outlives the Comm's spans.
+  // For the recorder: marks a call from which no rank returns before all ranks of the communicator have entered it.
+  // Outlives the spans of this Comm.
   const std::shared_ptr<const trace::Traffic>& barrier_traffic() const;
   // The rank in MPI_COMM_WORLD of a rank of this communicator. Local.
   int world_rank(int rank) const;
 
-  // Runs `work` on every rank; if it throws on any, every rank throws CollectiveError with the text of the lowest rank
+  // Runs `work` on every rank. If it throws on any, every rank throws CollectiveError with the text of the lowest rank
   // that failed (and that rank's number, unless all failed). Use it for every set-up step that may fail on some ranks
-  // only. `work` must not wait for another rank after a point where that rank may have failed: wrap each such part in a
-  // `together` of its own (calls may be nested). (collective)
+  // only. `work` must not wait for another rank after a point where that rank may have failed: wrap each such part in
+  // its own `together` (calls may be nested). (collective)
   void together(const std::function<void()>& work) const;
 
  private:

@@ -11,7 +11,7 @@ namespace weft::mpi {
 namespace {
 
 struct Known {
-  int error, kind;  // errno, and MPI's class of it; MPI_SUCCESS: it has none
+  int error, kind;  // errno, and the MPI class for it; MPI_SUCCESS: no class
   const char* advice;
 };
 const Known known[] = {

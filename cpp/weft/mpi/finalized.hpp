@@ -1,4 +1,4 @@
-// Whether MPI can still be called: after MPI_Finalize almost every call of it ends the process.
+// Whether MPI can still be called: after MPI_Finalize almost any MPI call ends the process.
 #pragma once
 
 #include <mpi.h>
@@ -13,7 +13,7 @@ inline bool finalized() {
   return flag != 0;
 }
 
-// std::runtime_error after MPI_Finalize.
+// Throws std::runtime_error after MPI_Finalize.
 inline void require_not_finalized() {
   if (finalized()) throw std::runtime_error("weft was used after MPI_Finalize");
 }

@@ -25,10 +25,10 @@ std::filesystem::path file_of(const void* symbol) {
   return std::filesystem::canonical(info.dli_fname, error);
 }
 
-// An optional function of the MPI library.
+// Looks up an optional function of the MPI library.
 template <class F>
 F* mpi_function(const char* name) {
-  // dlopen of the file MPI_Init came from: the extension's symbols are not global.
+  // dlopen of the file that contains MPI_Init: the symbols of MPI extensions are not global.
   void* library = dlopen(file_of(reinterpret_cast<const void*>(&MPI_Init)).c_str(), RTLD_LAZY | RTLD_NOLOAD);
   return reinterpret_cast<F*>(dlsym(library != nullptr ? library : RTLD_DEFAULT, name));
 }
@@ -37,7 +37,7 @@ std::string probe_program() {
   if (const char* named = std::getenv("WEFT_MPI_PROBE")) return named;
   const std::filesystem::path folder = file_of(reinterpret_cast<const void*>(&gpu_aware)).parent_path();
   const std::filesystem::path beside = folder / "weft_mpi_probe";
-  // The extension for AVX-512 of a wheel is in a folder of its own.
+  // In a wheel, the extension module for AVX-512 has its own folder.
   return (std::filesystem::exists(beside) ? beside : folder.parent_path() / "weft_mpi_probe").string();
 }
 
@@ -69,7 +69,7 @@ std::string gpu_support_asked(device::Backend backend) {
     int supported = 0;
     if (query(cuda ? 0 : 2, &supported) == MPI_SUCCESS) return supported != 0 ? "yes" : "no";
   }
-  // Open MPI, and MPICH before.
+  // Open MPI, and older versions of MPICH.
   for (const char* name : {cuda ? "MPIX_Query_cuda_support" : "MPIX_Query_rocm_support",
                            cuda ? "MPIX_Query_cuda_support" : "MPIX_Query_hip_support"}) {
     if (auto* query = mpi_function<int()>(name)) return query() != 0 ? "yes" : "no";

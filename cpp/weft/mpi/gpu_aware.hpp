@@ -14,12 +14,12 @@ struct GpuAware {
 };
 
 // The transfer runs in a child process with a time limit, so that an MPI library that crashes on device memory does no
-// harm. The program is weft_mpi_probe, next to the library, or that named by WEFT_MPI_PROBE. The child uses
-// the same GPU as this process. The answer is kept per process and GPU; the first call takes about a second if there is
-// a GPU. Not collective.
+// harm. The program is weft_mpi_probe, next to the library, or the one named by WEFT_MPI_PROBE. The child uses the same
+// GPU as this process. The answer is kept per process and GPU; the first call takes about a second if there is a GPU.
+// Not collective.
 const GpuAware& gpu_aware(const device::Device& device);
 
-// What the library reports, by the query functions of MPICH and Open MPI.
+// What the library reports through the query functions of MPICH and Open MPI.
 std::string gpu_support_asked(device::Backend backend);
 
 }  // namespace weft::mpi

@@ -33,7 +33,8 @@ constexpr std::size_t most = 64;  // number of candidates that a call examines: 
 
 SharedGraph graph(const Comm& comm, std::span<const int> neighbors) {
   std::vector<Graph>* graphs = nullptr;
-  std::array<std::uint64_t, 2> words{};  // bit i, for the i-th from the end: it has my neighbours, and I do not use it
+  // Bit i, counted from the end: the graph has the same neighbours; this rank does not use it.
+  std::array<std::uint64_t, 2> words{};
   auto& [same, unused] = words;
   comm.together([&] {
     graphs = &attached<Graphs>(comm).all;

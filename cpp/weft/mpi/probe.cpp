@@ -24,7 +24,7 @@ extern char** environ;
 namespace weft::mpi {
 namespace {
 
-// With these variables Hydra, PMIx, Slurm, PALS, Flux and JSM make a process a rank of a job. The user's settings
+// Through these variables Hydra, PMIx, Slurm, PALS, Flux and JSM make a process a rank of a job. The user's settings
 // (OMPI_MCA_*, OMPI_ALLOW_*, MPIR_CVAR_*, UCX_*) are kept.
 bool belongs_to_job(std::string_view variable) {
   for (const std::string_view prefix :
@@ -59,7 +59,7 @@ ProbeResult run_probe(const std::vector<std::string>& command, double seconds) {
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], 1);
   posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], 2);
-  posix_spawn_file_actions_addclosefrom_np(&actions, 3);  // the launcher's sockets
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);  // close the launcher's sockets
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   // its own process group, so that its children can be ended with it
@@ -114,7 +114,7 @@ ProbeResult run_probe(const std::vector<std::string>& command, double seconds) {
 void prove_transfer(const std::string& which, int ordinal) {
   const Comm self = Comm::self();
   const auto device = device::open(which, ordinal);
-  // Eager and rendezvous protocols treat memory differently.
+  // Three sizes, because eager and rendezvous protocols treat memory differently.
   for (const std::size_t words : {std::size_t{1}, std::size_t{1} << 13, std::size_t{1} << 19}) {
     std::vector<std::int64_t> sent(words);
     std::iota(sent.begin(), sent.end(), std::int64_t{1});

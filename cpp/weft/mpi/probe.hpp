@@ -1,4 +1,4 @@
-// A test in a child process, so that a crash is a result too.
+// Runs a test in a child process, so that even a crash is a result.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct ProbeResult {
 // of a job are removed, so that the child is a job of its own. Kills it after `seconds`.
 ProbeResult run_probe(const std::vector<std::string>& command, double seconds);
 
-// Sends and receives memory of the `device` with this number on MPI_COMM_SELF, sizes from 8 bytes to 4 MiB, and
-// compares. std::runtime_error if the received data differ. This is what the child process does.
+// Sends and receives memory of the `device` with this number on MPI_COMM_SELF, in sizes from 8 bytes to 4 MiB, and
+// compares the data. std::runtime_error if the received data differ. The child process calls this.
 void prove_transfer(const std::string& device, int ordinal);
 
 }  // namespace weft::mpi

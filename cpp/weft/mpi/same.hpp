@@ -1,4 +1,4 @@
-// A check of arguments that must be the same on all ranks.
+// Checks arguments that must be the same on all ranks.
 #pragma once
 
 #include <string>

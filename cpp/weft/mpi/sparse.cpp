@@ -48,7 +48,7 @@ Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
       check(MPI_Mrecv(words.data(), count, MPI_INT64_T, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
       continue;
     }
-    std::this_thread::yield();  // if ranks share cores, let the others send
+    std::this_thread::yield();  // if ranks share cores, this lets the others send
     int done = 0;
     if (in_barrier) {
       check(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -67,7 +67,7 @@ Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
   for (const Arrived& a : arrived) words += a.words.size();
   result.words.reserve(words);
   for (Arrived& a : arrived) {
-    if (!result.ranks.empty() && result.ranks.back() == a.rank) {  // a later piece of the same part
+    if (!result.ranks.empty() && result.ranks.back() == a.rank) {  // another piece of the same part
       result.words.insert(result.words.end(), a.words.begin(), a.words.end());
       result.begin.back() = static_cast<std::int64_t>(result.words.size());
     } else {

@@ -9,7 +9,7 @@
 
 namespace weft::mpi {
 
-// Words for a few ranks, stored one after the other: those for ranks[i] are words[begin[i], begin[i + 1]).
+// Words for a few ranks, stored contiguously: those for ranks[i] are words[begin[i], begin[i + 1]).
 struct Parcels {
   std::vector<int> ranks;  // ascending
   std::vector<std::int64_t> begin{0};
@@ -27,9 +27,9 @@ struct Parcels {
   }
 };
 
-// Delivers every part; returns the received parts, by ascending rank. Memory and messages scale with what this rank
-// sends and receives, not with the number of ranks (non-blocking consensus: T. Hoefler, C. Siebert, A. Lumsdaine,
-// "Scalable Communication Protocols for Dynamic Sparse Data Exchange", PPoPP 2010). (collective)
+// Delivers every part; returns the received parts, ordered by rank. Memory and messages scale with what this rank sends
+// and receives, not with the number of ranks (non-blocking consensus: T. Hoefler, C. Siebert, A. Lumsdaine, "Scalable
+// Communication Protocols for Dynamic Sparse Data Exchange", PPoPP 2010). (collective)
 Parcels sparse_exchange(const Comm& comm, const Parcels& send);
 
 }  // namespace weft::mpi

@@ -1,5 +1,5 @@
-// weft_mpi_probe [BACKEND [NUMBER]]: exit code 0 if MPI moves the memory of that backend's device of this number (0).
-// Run by gpu_aware() in a process of its own.
+// weft_mpi_probe [BACKEND [NUMBER]]: exits with code 0 if MPI can transfer memory of device NUMBER (default 0) of that
+// backend. gpu_aware() runs it in a separate process.
 #include <mpi.h>
 
 #include <cstdio>
@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     weft::mpi::prove_transfer(argc > 1 ? argv[1] : "host", argc > 2 ? std::atoi(argv[2]) : 0);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
-    return 1;  // without MPI_Finalize, which may wait for what failed
+    return 1;  // without MPI_Finalize, which might wait for the failed transfer
   }
   MPI_Finalize();
   return 0;
