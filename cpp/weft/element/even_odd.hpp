@@ -1,4 +1,5 @@
-// Even-odd splitting of a matrix along lines of points: half the products (Solomonoff, J. Comput. Phys. 100, 1992).
+// Even-odd decomposition of a matrix that is applied to lines of points; it halves the number of products (Solomonoff,
+// J. Comput. Phys. 100, 1992).
 #pragma once
 
 #include <span>
@@ -7,9 +8,10 @@
 namespace weft::element {
 
 // Appends the coefficients that simd::contract() reads for a matrix m, row-major rows x columns. Derivative matrices
-// between symmetric points are antisymmetric, m[rows-1-i][columns-1-j] = -m[i][j], interpolation matrices symmetric,
-// with a plus. For each row i < rows/2 the coefficients of the sums u[j] + u[columns-1-j], of the differences, and for
-// odd `columns` of the middle value; then for odd `rows` those of the middle row that are not zero.
+// between symmetric points are antisymmetric, m[rows-1-i][columns-1-j] = -m[i][j]; interpolation matrices are
+// symmetric, with a plus. For each row i < rows/2: the coefficients of the sums u[j] + u[columns-1-j], then of the
+// differences, then, if `columns` is odd, that of the middle value. Then, if `rows` is odd, the nonzero coefficients of
+// the middle row.
 template <class T>
 void append_even_odd(const std::vector<double>& m, int rows, int columns, bool symmetric, std::vector<T>& out) {
   const int h = columns / 2;
@@ -29,7 +31,7 @@ void append_even_odd(const std::vector<double>& m, int rows, int columns, bool s
   part(rows / 2, symmetric ? 1 : -1);
   if (symmetric) middle(rows / 2);
 }
-// A derivative matrix on n points, or its transpose.
+// The same for a derivative matrix on n points, or its transpose.
 template <class T>
 void append_even_odd(const std::vector<double>& m, int n, std::vector<T>& out) {
   append_even_odd(m, n, n, false, out);

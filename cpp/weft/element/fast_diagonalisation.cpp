@@ -10,7 +10,7 @@
 namespace weft::element {
 namespace {
 
-// Cyclic Jacobi (Golub and Van Loan, Matrix Computations, 8.5): a becomes diagonal, q its eigenvectors.
+// Cyclic Jacobi (Golub and Van Loan, Matrix Computations, 8.5): afterwards a is diagonal and q holds its eigenvectors.
 void diagonalise(std::vector<double>& a, std::vector<double>& q, int m) {
   q.assign(m * m, 0.0);
   for (int i = 0; i < m; ++i) q[i * m + i] = 1;
@@ -59,7 +59,7 @@ FastDiagonalisation fast_diagonalisation(int order, const Interval& interval) {
         stiffness[i * n + j] += g.weights[p] * g.derivative[p * n + i] * g.derivative[p * n + j];
 
   std::vector<double> a(m * m), b(m), q;
-  // Adds points [first, last] of an interval of this length, whose point 0 is point `shift` of the subdomain.
+  // Adds points [first, last] of an interval of this length. Its point 0 is point `shift` of the subdomain.
   const auto add = [&](double length, int first, int last, int shift) {
     if (!(length > 0))
       throw std::invalid_argument("fast diagonalisation: an interval has length " + std::to_string(length));
@@ -89,7 +89,7 @@ FastDiagonalisation fast_diagonalisation(int order, const Interval& interval) {
   for (int i = 0; i < m; ++i) largest = std::max(largest, a[i * m + i]);
   FastDiagonalisation result{std::vector<double>(m * m), std::vector<double>(m)};
   for (int i = 0; i < m; ++i) {
-    // points that are not unknowns: eigenvalue 1, and eigenvectors left as they were
+    // points that are not unknowns: eigenvalue 1, eigenvectors unchanged
     const double value = a[i * m + i];
     result.values[i] = value > 1e-12 * largest ? value : 0;  // exactly 0 if both ends are natural
     for (int j = 0; j < m; ++j)

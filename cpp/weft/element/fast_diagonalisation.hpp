@@ -8,22 +8,22 @@
 
 namespace weft::element {
 
-// What is beyond an end of an element: a neighbour (its point next to the shared one belongs to the subdomain, and the
-// solution is 0 at the following point); a boundary with value 0 (the end point is not an unknown); or a natural
+// What lies beyond an end of an element: a neighbour (its point next to the shared one belongs to the subdomain, and
+// the solution is 0 at the following point); a boundary with value 0 (the end point is not an unknown); or a natural
 // boundary.
 enum class End { neighbor, dirichlet, natural };
 
 struct Interval {
-  double length;  // of the element
+  double length;  // length of the element
   End left, right;
-  double left_length = 0;  // of neighbours
+  double left_length = 0;  // lengths of the neighbours
   double right_length = 0;
 };
 
-// A v = lambda B v for stiffness and mass (lumped at the points) on n + 2 points: one of the left neighbour, the n of
-// the element, one of the right neighbour. With V^T B V = I, A x B x B + B x A x B + B x B x A (x: Kronecker) has the
-// inverse (V x V x V) diag(1 / (lambda_i + lambda_j + lambda_k)) (V x V x V)^T. Points that are not unknowns have zero
-// rows, and as many columns are zero, with lambda = 1; a zero eigenvalue is exactly 0.
+// Solves A v = lambda B v for stiffness and mass (lumped at the points) on n + 2 points: one of the left neighbour, the
+// n of the element, one of the right neighbour. With V^T B V = I, A x B x B + B x A x B + B x B x A (x: Kronecker) has
+// the inverse (V x V x V) diag(1 / (lambda_i + lambda_j + lambda_k)) (V x V x V)^T. Points that are not unknowns have
+// zero rows, and as many columns are zero, with lambda = 1. A zero eigenvalue is exactly 0.
 struct FastDiagonalisation {
   std::vector<double> vectors;  // [n + 2][n + 2] row-major, columns are eigenvectors
   std::vector<double> values;   // [n + 2]

@@ -14,7 +14,7 @@ Gauss gauss(int points) {
   using Real = long double;  // so that the tables in double are correct to the last bit
   Gauss rule{std::vector<double>(points), std::vector<double>(points)};
   for (int i = 0; i < (points + 1) / 2; ++i) {
-    // Newton on P_points from Tricomi's estimate of its (i + 1)-th root from the right.
+    // Newton's method for P_points, from Tricomi's estimate of its (i + 1)-th root from the right.
     Real x = std::cos(std::numbers::pi_v<Real> * (i + 0.75L) / (points + 0.5L)), slope = 1;
     if (2 * i + 1 == points) x = 0;
     for (int iteration = 0; iteration < 50; ++iteration) {
@@ -41,7 +41,7 @@ Dealiasing dealiasing(int order) {
   const int n = order + 1, m = dealiasing_points(order);
   Gauss rule = gauss(m);
   std::vector<double> matrix = interpolation(gll.points, rule.points);
-  // The derivative of a polynomial of degree `order` is one of lower degree: interpolation is exact.
+  // The derivative of a polynomial of degree `order` has a lower degree, so its interpolation is exact.
   std::vector<double> derivative(matrix.size(), 0.0);
   for (int i = 0; i < m; ++i)
     for (int j = 0; j < n; ++j)

@@ -16,12 +16,12 @@ Gauss gauss(int points);
 // exactly.
 constexpr int dealiasing_points(int order) { return (3 * (order + 1) + 1) / 2; }
 
-// From the n = order + 1 GLL points to the m = dealiasing_points(order) Gauss points, row-major [m][n].
+// Matrices from the n = order + 1 GLL points to the m = dealiasing_points(order) Gauss points, row-major [m][n].
 struct Dealiasing {
   int order, points;
-  std::vector<double> nodes, weights;  // [m] of Gauss
-  std::vector<double> interpolation;   // values
-  std::vector<double> derivative;      // derivatives
+  std::vector<double> nodes, weights;  // [m] Gauss points and weights
+  std::vector<double> interpolation;   // to values
+  std::vector<double> derivative;      // to derivatives
 };
 // std::invalid_argument for an order outside 1..15.
 Dealiasing dealiasing(int order);

@@ -22,7 +22,8 @@ std::array<Real, 2> legendre(int order, Real x) {
   return {current, previous};
 }
 
-// The i-th GLL point: Newton on (1 - x^2) P'_N(x) = N (P_{N-1}(x) - x P_N(x)), whose derivative is -N (N+1) P_N(x).
+// The i-th GLL point: Newton's method for (1 - x^2) P'_N(x) = N (P_{N-1}(x) - x P_N(x)), with derivative -N (N+1)
+// P_N(x).
 Real point(int order, int i) {
   if (i == 0) return -1;
   if (i == order) return 1;

@@ -1,4 +1,4 @@
-// Prefetches the data that the next block of elements reads first, during the work on the current one.
+// Prefetches the data that the next block of elements reads first, while the current block is processed.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace weft::simd {
 
-// Entries [at, end) of `count` vectors, at most `most`: a few lines at each step, so that memory and arithmetic
-// overlap.
+// Prefetches entries [at, end) of `count` vectors (at most `most`), a few lines per step, so that memory access and
+// arithmetic overlap.
 template <class T, int most>
 struct Ahead {
   std::array<const T*, most> streams;
@@ -23,7 +23,7 @@ struct Ahead {
     end = stop;
     per_step = ((end - begin + steps - 1) / steps + line - 1) / line * line;
   }
-  // cache: 1 if the first cache has room for them, else 2.
+  // cache: 1 if the data fit in the first-level cache, else 2.
   template <int cache = 2>
   WEFT_ALWAYS_INLINE void step() {
     const std::int64_t stop = at + per_step < end ? at + per_step : end;

@@ -1,12 +1,12 @@
-// Matrices between two sets of points, applied to lines by even and odd parts, on vectors. contract.hpp has the square
-// derivatives.
+// Applies matrices between two sets of points to lines of values, by even and odd parts, on SIMD vectors. contract.hpp
+// does the same for square derivative matrices.
 #pragma once
 
 #include "weft/simd/vector.hpp"
 
 namespace weft::simd {
 
-// Two lines whose arithmetic is the same, so that each coefficient is read once for both.
+// Two lines that undergo the same arithmetic, so that each coefficient is read once for both.
 template <class V>
 struct Two {
   V first, second;
@@ -29,7 +29,7 @@ WEFT_ALWAYS_INLINE void operator+=(Two<V>& x, const Two<V>& y) {
   x.second += y.second;
 }
 
-// The parts of a line of values: sums and differences of those at opposite points, and the middle one as it is.
+// The even and odd parts of a line of values: sums and differences of values at opposite points, and the middle value.
 template <int count, class V>
 struct Parts {
   V even[(count + 1) / 2], odd[count / 2];
@@ -46,10 +46,10 @@ WEFT_ALWAYS_INLINE Parts<count, V> parts(const V (&u)[count]) {
   return p;
 }
 
-// M u for a matrix of rows x columns that is symmetric or antisymmetric about its centre, as interpolation and
-// derivative between symmetric points are: half the products. out(i, a, b) for i < rows/2, where (M u)_i = a + b and
-// (M u)_{rows-1-i} = a - b; middle((M u)_{rows/2}) for odd rows. c: the coefficients as element::append_even_odd()
-// orders them.
+// M u for a matrix of rows x columns that is symmetric or antisymmetric about its centre, like interpolation and
+// derivative between symmetric points. This halves the number of products. out(i, a, b) for i < rows/2, where (M u)_i =
+// a + b and (M u)_{rows-1-i} = a - b; middle((M u)_{rows/2}) for odd rows. c: the coefficients in the order of
+// element::append_even_odd().
 template <int rows, int columns, bool symmetric, class T, class V, class Out, class Middle>
 WEFT_ALWAYS_INLINE void contract_parts(const T* __restrict__ c, const Parts<columns, V>& u, Out&& out,
                                        Middle&& middle) {
@@ -75,7 +75,7 @@ WEFT_ALWAYS_INLINE void contract_parts(const T* __restrict__ c, const Parts<colu
     middle(b);
   }
 }
-// The same, out(i, (M u)_i) for i = 0..rows-1.
+// The same, calling out(i, (M u)_i) for i = 0..rows-1.
 template <int rows, int columns, bool symmetric, class T, class V, class Out>
 WEFT_ALWAYS_INLINE void contract(const T* __restrict__ c, const Parts<columns, V>& u, Out&& out) {
   contract_parts<rows, columns, symmetric, T>(

@@ -1,13 +1,13 @@
-// A matrix applied to lines of points by even and odd parts, on vectors.
+// Applies a matrix to lines of points by even and odd parts, on SIMD vectors.
 #pragma once
 
 #include "weft/simd/vector.hpp"
 
 namespace weft::simd {
 
-// out(i, (M u)_i) for i = 0..n-1 and a centro-antisymmetric M (M[n-1-i][n-1-m] = -M[i][m]), as D and D^T on symmetric
-// points are: with e and o the sums and differences of u[m] and u[n-1-m], half the products. c: the coefficients as
-// element::append_even_odd() orders them.
+// Calls out(i, (M u)_i) for i = 0..n-1, for a centro-antisymmetric M (M[n-1-i][n-1-m] = -M[i][m]) such as D and D^T on
+// symmetric points. With e and o, the sums and differences of u[m] and u[n-1-m], this takes half the products. c: the
+// coefficients in the order of element::append_even_odd().
 template <int n, class T, class V, class Out>
 WEFT_ALWAYS_INLINE void contract(const T* __restrict__ c, const V (&u)[n], Out&& out) {
   constexpr int h = n / 2, row = 2 * h + n % 2;
@@ -35,7 +35,7 @@ WEFT_ALWAYS_INLINE void contract(const T* __restrict__ c, const V (&u)[n], Out&&
   }
 }
 
-// The same into an array.
+// The same, written to an array.
 template <int n, class T, class V>
 WEFT_ALWAYS_INLINE void contract(const T* __restrict__ c, const V (&u)[n], V (&out)[n]) {
   contract<n, T>(c, u, [&](int i, V v) WEFT_LAMBDA_INLINE { out[i] = v; });

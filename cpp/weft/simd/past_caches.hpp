@@ -1,5 +1,5 @@
-// Copies with non-temporal stores, for arrays that leave the caches before they are read: the destination is not read
-// first, which saves a third of the traffic of a copy.
+// Copies with non-temporal stores, for arrays that leave the caches before they are read. The destination is not read
+// first, which saves a third of the memory traffic of a copy.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline void past_caches_done() {
 #endif
 }
 
-// Prefetches the lines of `to` that a later copy_past_caches will write in part.
+// Prefetches the lines of `to` that a later copy_past_caches will write only in part.
 template <class T>
 inline void expect_copy_past_caches(T* to, std::int64_t n) {
   __builtin_prefetch(to, 1);

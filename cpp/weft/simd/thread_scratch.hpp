@@ -1,4 +1,4 @@
-// Work space of the host's threads, one per thread, aligned to a page.
+// Work space for the host's threads, one per thread, aligned to a page.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Vectors of the widest registers the compiler may use, and the indirect reads and writes of assembled vectors.
+// Vectors of the widest registers that the compiler may use, and indirect reads and writes of assembled vectors.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,14 @@
 #define WEFT_VECTORS bytes_16
 #endif
 
-// An inline namespace: functions of files that were compiled for other vectors have other names for the linker.
+// An inline namespace, so that functions in files compiled for different vector sizes have different names for the
+// linker.
 namespace weft::simd::inline WEFT_VECTORS {
 
 inline constexpr int bytes = WEFT_VECTOR_BYTES;
 
-// Values in the widest register. Files that are not compiled for the processor (cmake/architecture.cmake) would count
-// others: there a use of it does not compile.
+// The number of values in the widest register. In files that are not compiled for the processor
+// (cmake/architecture.cmake) the number would be wrong, so using it there is a compile error.
 template <class T>
 inline constexpr int lanes = [] {
 #if !defined(WEFT_FOR_PROCESSOR)
@@ -65,8 +66,8 @@ inline double sum(Vec<T> v) {
   return total;
 }
 
-// A vector of which `count` lanes (1..n) are in memory; the others are 0 and not written. Where `count` is known to the
-// compiler, so is the mask.
+// A vector of which only `count` lanes (1..n) are in memory; the others are 0 and are not written. If the compiler
+// knows `count`, it also knows the mask.
 template <class T, int n = lanes<T>>
 WEFT_ALWAYS_INLINE Vec<T, n> load_first(const T* from, int count) {
   if (__builtin_constant_p(count) && count == n) return load<T, n>(from);
@@ -113,7 +114,8 @@ WEFT_ALWAYS_INLINE void store_first(T* to, Vec<T, n> v, int count) {
 #endif
 }
 
-// Calls work(first, count) for runs of count <= n values that make up `size`; count is a std::integral_constant.
+// Calls work(first, count) for runs of count <= n values that together make up `size`; count is a
+// std::integral_constant.
 template <int n, int size, class Work>
 WEFT_ALWAYS_INLINE void runs(Work&& work) {
   for (int first = 0; first + n <= size; first += n) work(first, std::integral_constant<int, n>{});
@@ -121,7 +123,7 @@ WEFT_ALWAYS_INLINE void runs(Work&& work) {
 }
 
 #if defined(WEFT_AVX512)
-// The masked forms, because g++ 12 warns about its own header with the others.
+// Uses the masked intrinsics, because with the others g++ 12 warns about its own header.
 inline Vec<double> gather(const double* from, __m256i index) {
   return reinterpret_cast<Vec<double>>(_mm512_mask_i32gather_pd(_mm512_setzero_pd(), 0xFF, index, from, 8));
 }
@@ -183,7 +185,7 @@ WEFT_ALWAYS_INLINE Vec<T, n> gather(const T* from, const std::int32_t* index) {
   }
 }
 
-// gather() with the processor's instruction, if it has one for vectors of this length.
+// gather() with the processor's gather instruction, if there is one for vectors of this length.
 #if defined(WEFT_AVX512) || defined(__AVX2__)
 inline constexpr bool has_gather = true;
 #else
@@ -205,7 +207,7 @@ WEFT_ALWAYS_INLINE Vec<T> gather_at_once(const T* from, const std::int32_t* inde
   return gather<T>(from, index);
 #endif
 }
-// gather() by single loads, which some processors do faster.
+// gather() by single loads, which is faster on some processors.
 template <class T>
 WEFT_ALWAYS_INLINE Vec<T> gather_by_loads(const T* from, const std::int32_t* index) {
   Vec<T> v;
@@ -213,7 +215,7 @@ WEFT_ALWAYS_INLINE Vec<T> gather_by_loads(const T* from, const std::int32_t* ind
   return v;
 }
 
-// The lanes whose bits are set in the mask: from[index[l]], else 0; to[index[l]] = v[l], else nothing.
+// For the lanes whose bits are set in the mask: from[index[l]], else 0; to[index[l]] = v[l], else nothing is written.
 template <class T>
 inline Vec<T> gather_lanes(const T* from, const std::int32_t* index, unsigned mask) {
 #if defined(WEFT_AVX512)
@@ -235,12 +237,12 @@ inline void scatter_lanes(T* to, const std::int32_t* index, Vec<T> v, unsigned m
 #endif
 }
 
-// to[index[l]] += v[l] lane by lane: correct for any indices.
+// to[index[l]] += v[l], lane by lane: correct for any indices, including repeated ones.
 template <class T>
 __attribute__((noinline)) void scatter_add_serial(T* to, const std::int32_t* index, Vec<T> v) {
   for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];
 }
-// The same inlined, for processors whose gather and scatter are slow.
+// The same, inlined, for processors with slow gather and scatter instructions.
 template <class T>
 WEFT_ALWAYS_INLINE void scatter_add_by_stores(T* to, const std::int32_t* index, Vec<T> v) {
   for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];
