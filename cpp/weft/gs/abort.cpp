@@ -15,8 +15,8 @@ namespace {
 constexpr unsigned to_be_read = 200'000, to_speak = 2'000'000, longest = 6'000'000;  // microseconds
 
 [[noreturn]] void end(const char* call, const char* text, int rank, bool agreed) noexcept {
-  // Rank 0 prints for all ranks with the same error. For collective errors it is known that rank 0 has it; otherwise
-  // the others print if rank 0 has not ended the job by then.
+  // Rank 0 prints for all ranks that have the same error. A collective error is known to reach rank 0. For other
+  // errors, the other ranks print if rank 0 has not ended the job by then.
   usleep(agreed && rank > 0 ? longest : std::min(longest, to_speak * static_cast<unsigned>(rank)));
   if (rank == 0) {
     std::fprintf(stderr, "weft: %s: %s\n", call, text);
@@ -29,7 +29,7 @@ constexpr unsigned to_be_read = 200'000, to_speak = 2'000'000, longest = 6'000'0
   _exit(1);
 }
 
-// Why MPI cannot be called, if so.
+// The reason why MPI cannot be called; empty if it can.
 std::string unusable() {
 #ifdef OPEN_MPI
   constexpr bool open_mpi = true;

@@ -1,6 +1,7 @@
 // The entry points of gslib's gather-scatter (Nek5000/gslib, gs.h and the Fortran interface in gs.c), so that a program
-// built against gslib runs on weft by relinking. Names, argument orders, enumerations and the layout of `struct comm`
-// are gslib's, for its usual build: prefixes gslib_ and fgslib_, 64-bit global ids, Fortran names with an underscore.
+// built against gslib runs on weft after relinking. Names, argument orders, enumerations and the layout of `struct
+// comm` are those of gslib's usual build: prefixes gslib_ and fgslib_, 64-bit global ids, Fortran names with an
+// underscore.
 #include <mpi.h>
 
 #include <array>
@@ -44,8 +45,8 @@ std::string exchange_for(int method) {
     throw std::invalid_argument("unknown method " + std::to_string(method) +
                                 "; known: 0 auto, 1 pairwise, 2 crystal router, 3 all-reduce");
   }
-  // weft's names for gslib's methods; where weft has none (all-reduce sends every shared value to every rank) it
-  // chooses.
+  // weft's names for gslib's methods. weft has no counterpart of all-reduce, which sends every shared value to every
+  // rank; it then chooses itself.
   static constexpr std::array<const char*, 4> names{"auto", "pairwise", "crystal", "auto"};
   const std::string name = names[static_cast<std::size_t>(method)];
   for (const auto schedule : weft::exchange::schedules()) {
@@ -99,7 +100,7 @@ void run(Handle& handle, Arrays arrays, Type type, Op op, bool transpose) {
   handle.finish(handle.start({std::move(arrays), type, op, transpose}));
 }
 
-// What gs_wait is told: gslib numbers all calls under way in one list.
+// The operations that gs_wait can refer to: gslib numbers all calls in progress in one list.
 struct Pending {
   Handle* handle;
   std::int64_t number;
@@ -121,7 +122,7 @@ void await(int number) {
   while (!pending.empty() && pending.back().handle == nullptr) pending.pop_back();
 }
 
-// A handle that is freed while calls are under way finishes them.
+// Freeing a handle finishes its calls in progress.
 void forget(Handle* handle) {
   if (handle == nullptr) return;
   handle->finish();
@@ -131,7 +132,7 @@ void forget(Handle* handle) {
   delete handle;
 }
 
-// Fortran knows a gather-scatter by a number.
+// The gather-scatters that Fortran refers to by number.
 std::vector<std::unique_ptr<Handle>> numbered;
 
 Handle& at(Int number) {
@@ -143,8 +144,8 @@ Handle& at(Int number) {
   return *numbered[static_cast<std::size_t>(number)];
 }
 
-// Fortran's datatypes: 1 double precision, 2 integer, 3 integer*8. gslib's list begins with real as number 0 but does
-// not let it through; weft does.
+// Fortran's datatypes: 1 double precision, 2 integer, 3 integer*8. gslib's list begins with real as number 0, but gslib
+// rejects it; weft accepts it.
 Type fortran_type(Int dom) {
   static constexpr std::array<Type, 4> types{Type::f32, Type::f64, Type::i32, Type::i64};
   if (dom < 0 || dom > 3) {
@@ -179,7 +180,7 @@ Arrays six(const std::array<void*, 6>& u, Int k) {
 
 extern "C" {
 
-// C: gs.h of gslib. The buffer that its calls take is not needed.
+// C: gs.h of gslib. Its calls take a buffer, which weft does not need.
 Handle* gslib_gs_setup(const Long* id, unsigned n, const Communicator* comm, int unique, int method, int verbose) {
   return guarded("gs_setup",
                  [&] { return set_up(id, n, running(comm->c), unique != 0, method, verbose != 0).release(); });
@@ -228,7 +229,8 @@ void gslib_pw_data_size(Handle* gs, int* n) {
   });
 }
 
-// What the inline functions of gslib's headers refer to (comm.h, mem.h), for programs that use nothing else of it.
+// Symbols that the inline functions of gslib's headers use (comm.h, mem.h), for programs that use nothing else of
+// gslib.
 unsigned gslib_comm_gbl_id = 0, gslib_comm_gbl_np = 1;
 void gslib_fail(int status, const char* file, unsigned line, const char* format, ...) {
   std::va_list arguments;
@@ -236,7 +238,7 @@ void gslib_fail(int status, const char* file, unsigned line, const char* format,
   char text[4096];
   std::vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  std::fprintf(stderr, "ERROR (proc %u, %s:%u): %s\n", gslib_comm_gbl_id, file, line, text);  // in one write
+  std::fprintf(stderr, "ERROR (proc %u, %s:%u): %s\n", gslib_comm_gbl_id, file, line, text);  // in a single write
   std::fflush(stderr);
   weft::gs::let_it_be_read();
   MPI_Abort(MPI_COMM_WORLD, status);

@@ -1,6 +1,7 @@
-// The Fortran names of gslib's gather-scatter from before it had prefixes, which codes carry in a folder jl/ (Nekbone,
-// NekCEM: gs.c there). Ids are integer*8 and names have an underscore, as those codes build it (GLOBAL_LONG_LONG,
-// UNDERSCORE). Datatypes have other numbers than today: 1 double precision, 2 real, 3 integer, 4 integer*8.
+// The Fortran names that gslib's gather-scatter had before it used prefixes; some codes carry that version in a folder
+// jl/ (Nekbone, NekCEM: gs.c in that folder). Ids are integer*8 and names have an underscore, as those codes build it
+// (GLOBAL_LONG_LONG, UNDERSCORE). Datatypes have different numbers from today's: 1 double precision, 2 real, 3 integer,
+// 4 integer*8.
 #include <mpi.h>
 
 #include <array>
@@ -25,7 +26,7 @@ void fgslib_gs_op_fields_(const Int* handle, void* u, const Int* stride, const I
 
 namespace {
 
-// Today's number of a datatype.
+// The number that the datatype has today.
 Int today(const char* call, Int dom) {
   return weft::gs::guarded(call, [&] {
     if (dom < 1 || dom > 4) {

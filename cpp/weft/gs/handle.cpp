@@ -12,7 +12,7 @@ namespace {
 
 using exchange::Op;
 
-// The value that changes no other.
+// The neutral value of the operation.
 template <class T>
 T identity(Op op) {
   using Limits = std::numeric_limits<T>;
@@ -49,7 +49,7 @@ std::vector<std::int64_t> groups_of(std::span<const long long> ids) {
   return groups;
 }
 
-// By rank: ids I share with it.
+// By rank: the number of ids shared with it.
 std::map<std::int32_t, std::int64_t> values_with(const exchange::Sharing& sharing, int me) {
   std::map<std::int32_t, std::int64_t> values;
   for (const std::int32_t holder : sharing.holders) {
@@ -58,7 +58,7 @@ std::map<std::int32_t, std::int64_t> values_with(const exchange::Sharing& sharin
   return values;
 }
 
-// Calls each(value) for the values of the flagged points, in one order.
+// Calls each(value) for the values of the flagged points, always in the same order.
 template <class T, class F>
 void for_each_value(const Arrays& arrays, std::span<const std::int32_t> points, F&& each) {
   const auto width = static_cast<std::size_t>(arrays.interleaved ? arrays.k : 1);
@@ -85,7 +85,7 @@ Arrays strided(void* u, std::ptrdiff_t stride, int k, Type type) {
 }
 
 void leave_one(std::span<long long> ids, const mpi::Comm& comm) {
-  // Every rank draws a number for each id of which it has an unflagged point; the smallest number of all ranks wins.
+  // For each id of which it has an unflagged point, every rank draws a number; the smallest number over all ranks wins.
   // The number is a hash of id and rank, so that no rank wins more often than others.
   constexpr auto none = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> groups, lots;
@@ -103,7 +103,7 @@ void leave_one(std::span<long long> ids, const mpi::Comm& comm) {
       for (std::int64_t p = by_id.begin[g]; p < by_id.begin[g + 1]; ++p) {
         const auto i = static_cast<std::size_t>(by_id.points[static_cast<std::size_t>(p)]);
         if (ids[i] <= 0) continue;
-        // The rank in the low bits: no two ranks draw the same.
+        // The low bits hold the rank, so that no two ranks draw the same number.
         const auto draw = exchange::hash(groups[i] ^ static_cast<std::int64_t>(exchange::hash(comm.rank()) >> 1));
         lots[i] = static_cast<std::int64_t>(draw >> 33 << 31) | comm.rank();
         candidate[i] = true;
@@ -113,7 +113,8 @@ void leave_one(std::span<long long> ids, const mpi::Comm& comm) {
   });
   const auto host = device::open("host");
   std::vector<std::int64_t> least = lots;
-  exchange::GatherScatter<std::int64_t> gs(connectivity, host, exchange::Choice{});  // once: not worth timing
+  exchange::GatherScatter<std::int64_t> gs(connectivity, host, exchange::Choice{});  // used once, so timing does not
+                                                                                     // pay off
   device::Stream stream(host);
   gs.gather_scatter(least.data(), Op::min, stream);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -139,7 +140,7 @@ Handle::Handle(std::span<const long long> ids, const mpi::Comm& comm, bool uniqu
   connectivity_ = std::make_shared<exchange::Connectivity>(groups, comm_);
   for (const auto& [rank, values] : values_with(connectivity_->sharing, comm_.rank())) shared_.push_back(values);
   groups = {};
-  of<double>(1);  // the usual one: its cost belongs to the setup
+  of<double>(1);  // the most common one, so that its cost is part of the setup
   connectivity_->forget_points();
 }
 

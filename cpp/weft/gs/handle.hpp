@@ -22,14 +22,15 @@ namespace weft::gs {
 
 enum class Type { f64, f32, i32, i64 };
 
-// The arrays of one call: `k` values per point, either interleaved in one array or in one array each.
+// The arrays of one call: `k` values per point, either interleaved in one array or in k separate arrays.
 struct Arrays {
   bool interleaved = true;
-  std::vector<void*> each;  // one, or k
+  std::vector<void*> each;  // one array, or k
   int k = 1;
 };
 
-// A user's arrays; std::invalid_argument for a negative k, and for no list of k arrays. `stride` in values of the type.
+// Arrays passed by a user. std::invalid_argument for a negative k, and for a missing list of k arrays. `stride` counts
+// values of the type.
 Arrays interleaved(void* u, int k);
 Arrays separate(void* const* u, int k);
 Arrays strided(void* u, std::ptrdiff_t stride, int k, Type type);
@@ -41,7 +42,7 @@ struct Call {
   bool transpose = false;
 };
 
-// |id| names the group, 0 takes no part, a negative id is flagged (see gs.h).
+// id| names the group; id 0 takes no part; a negative id is flagged (see gs.h).
 class Handle {
  public:
   // (collective)
@@ -49,14 +50,14 @@ class Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
 
-  // std::invalid_argument for an array that is NULL though there are points. A start while another call is under way
-  // finishes that one first. Returns the number by which finish() knows it.
+  // std::invalid_argument for a NULL array if there are points. If another call is in progress, it is finished first.
+  // Returns the number to pass to finish().
   std::int64_t start(Call call);
-  void finish(std::int64_t number);  // nothing to do if it is finished
+  void finish(std::int64_t number);  // does nothing if it is finished already
   void finish() { finish(started_); }
 
   std::size_t index_bytes() const;
-  const std::vector<std::int64_t>& shared() const { return shared_; }  // ids shared with each neighbour, by rank
+  const std::vector<std::int64_t>& shared() const { return shared_; }  // per neighbour: ids shared
   const mpi::Comm& comm() const { return comm_; }
 
  private:
@@ -75,18 +76,18 @@ class Handle {
   std::shared_ptr<exchange::Connectivity> connectivity_;
   exchange::Asked exchange_;
   std::vector<std::int64_t> shared_;
-  std::vector<std::int32_t> flagged_;  // positions
+  std::vector<std::int32_t> flagged_;  // positions of the flagged points
   device::Stream stream_;
   ByCount<double> f64_;
   ByCount<float> f32_;
   ByCount<std::int32_t> i32_;
   ByCount<std::int64_t> i64_;
-  std::vector<std::byte> kept_;  // of the flagged points, while a transposed call is under way
+  std::vector<std::byte> kept_;  // values of the flagged points during a transposed call
   std::optional<Call> active_;
   std::int64_t started_ = 0;
 };
 
-// Negates the ids of all points of a group but one. (collective)
+// In each group, negates the ids of all points but one. (collective)
 void leave_one(std::span<long long> ids, const mpi::Comm& comm);
 
 }  // namespace weft::gs

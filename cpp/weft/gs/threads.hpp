@@ -7,8 +7,8 @@
 
 namespace weft::gs {
 
-// One, as gslib does, for as long as it lives, unless OMP_NUM_THREADS is set: OpenMP would otherwise start as many as
-// there are cores on each of a program's ranks, which may know nothing of threads.
+// Sets the number of threads to one, as in gslib, during its lifetime, unless OMP_NUM_THREADS is set. Otherwise OpenMP
+// would start as many threads as there are cores on each rank of a program that may not expect any.
 class Threads {
  public:
   Threads() : before_(omp_get_max_threads()) {
