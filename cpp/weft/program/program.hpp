@@ -1,5 +1,6 @@
-// Expressions in x, y, z and t, compiled by python/weft/program.py to programs in postfix order and evaluated at points
-// on a device, for initial, boundary and forcing values of cases. kernels/program.hpp runs them.
+// Expressions in x, y, z and t, compiled by python/weft/program.py to programs in postfix order, which are evaluated at
+// points on a device. They are used for initial, boundary and forcing values of cases. kernels/program.hpp executes
+// them.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@ namespace weft::program {
 
 struct Operation {
   std::string name;  // "add"
-  int takes;         // number of values taken from the stack; each operation pushes one, but swap pushes two
+  int takes;         // number of values taken from the stack; each operation pushes one value, but swap pushes two
 };
-// The operations; their codes are indices into this list.
+// The operations. Their codes are the indices into this list.
 const std::vector<Operation>& operations();
 
 // A validated program. std::invalid_argument for an unknown code, missing or left-over values, or a stack deeper than
@@ -41,8 +42,8 @@ class Program {
  public:
   Program(Code code, std::shared_ptr<device::Device> device);
 
-  // values[i] at (points[i], points[stride + i], points[2 stride + i]) and at the time, for i < n. The results may be
-  // NaN or infinity: callers must check them.
+  // values[i] at (points[i], points[stride + i], points[2 stride + i]) and at the given time, for i < n. The results
+  // may be NaN or infinite: callers must check them.
   void evaluate(const T* points, std::int64_t stride, std::int64_t n, double time, T* values,
                 device::Stream& stream) const;
   const Code& code() const { return code_; }
