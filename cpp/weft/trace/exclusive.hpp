@@ -8,9 +8,9 @@
 
 namespace weft::trace {
 
-// Calls add(open, seconds) with the exclusive time of the interval at the back of `open`, which is inside those before
-// it. Each instant of a timeline belongs to the open interval that began last. The times therefore add up to the length
-// of the union of the intervals, even if device intervals of two streams overlap without nesting.
+// Calls add(open, seconds) with the exclusive time of the interval at the back of `open`; the intervals before it
+// enclose it. Each instant of a timeline belongs to the open interval that began last. The times therefore add up to
+// the length of the union of the intervals, even if device intervals of two streams overlap without nesting.
 using Open = std::vector<const Interval*>;
 template <class F>
 void exclusive(std::vector<Interval> all, F&& add) {

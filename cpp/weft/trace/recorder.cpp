@@ -31,14 +31,14 @@ struct Delay {
 };
 
 struct Recorder {
-  std::mutex mutex;  // device intervals may be added by a thread of the driver
+  std::mutex mutex;  // the driver may add device intervals from its own thread
   std::vector<Interval> intervals;
   std::set<std::string, std::less<>> names;
   Clock::time_point zero = Clock::now();
-  std::thread::id thread;  // the thread whose Spans count: one host thread per rank
+  std::thread::id thread;  // the thread whose Spans are recorded: one host thread per rank
   std::vector<Delay> delays;
   std::map<std::pair<std::string, int>, int>
-      launches;  // number of launches since enabled, for kernels with a delay, by (name, stream)
+      launches;  // number of launches since enable(true) of kernels with a delay, by (name, stream)
 };
 
 Recorder& recorder() {
@@ -46,7 +46,7 @@ Recorder& recorder() {
   return instance;
 }
 
-// All of `text` as a number, or an error that shows the delay it belongs to.
+// Converts the whole of `text` to a number; the error message shows the delay that it belongs to.
 double number_of(const std::string& text, const std::string& delay, double most) {
   std::size_t used = 0;
   double value = -1;
@@ -69,7 +69,7 @@ std::vector<Delay> read_delays() {
   for (std::string text; std::getline(list, text, ',');) {
     constexpr double most_index = 1e9, most_ms = 1e5;
     Delay delay{text, text, -1, -1, 0};
-    const auto cut = [&](char mark) {  // the text after the mark, or "" without a mark
+    const auto cut = [&](char mark) {  // the text after the mark, or "" if there is no mark
       const std::size_t at = delay.name.rfind(mark);
       if (at == std::string::npos) return std::string();
       const std::string rest = delay.name.substr(at + 1);
@@ -110,7 +110,7 @@ std::string pairs(const char* key, const std::vector<Message>& messages) {
   return text.str();
 }
 
-// The arguments of an MPI call, appended to others.
+// The arguments of an MPI call as JSON, to be appended to others.
 std::string arguments(const Traffic& traffic) {
   std::string text;
   if (traffic.group >= 0) text += ",\"group\":" + std::to_string(traffic.group);

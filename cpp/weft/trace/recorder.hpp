@@ -1,4 +1,4 @@
-// The recorder of time: spans of host and device work, in five categories, and counters.
+// The time recorder: spans of host and device work, in five categories, and counters.
 //
 // Every launch, copy and MPI call of the library opens a Span; solver phases open named Spans of category `cpu`. While
 // the recorder is off, a Span costs one relaxed load.
@@ -15,8 +15,8 @@
 
 namespace weft::trace {
 
-// cpu: host computation; gpu: kernels on a device; mpi: inside MPI calls; copy: between host and device; launch: time
-// of the host to enqueue kernels and to wait for the device.
+// cpu: host computation; gpu: kernels on a device; mpi: inside MPI calls; copy: between host and device; launch: host
+// time spent on enqueuing kernels and on waiting for the device.
 enum class Category : std::uint8_t { cpu, gpu, mpi, copy, launch };
 inline constexpr int category_count = 5;
 std::string_view name(Category category);
@@ -37,13 +37,13 @@ struct Traffic {
 std::int64_t fresh_request();
 
 struct Interval {
-  const char* name;  // a literal, or kept alive by `intern`
+  const char* name;  // a literal, or made permanent by `intern`
   Category category;
   bool device;            // on the device's timeline
   std::int64_t begin_ns;  // since the recorder was enabled
   std::int64_t end_ns;
   std::int64_t bytes;  // moved or sent; 0 if not applicable
-  int stream = 0;      // of the device
+  int stream = 0;      // on the device
   std::shared_ptr<const Traffic> traffic = nullptr;
 };
 
@@ -57,7 +57,7 @@ inline bool enabled() { return detail::enabled.load(std::memory_order_relaxed); 
 // std::invalid_argument if WEFT_TRACE_DELAY (below) is invalid.
 void enable(bool on);
 
-// Suspends recording during its lifetime: used for tuning trials, which are many and say nothing about the run. Must
+// Suspends recording during its lifetime. Used for tuning trials, which are numerous and not part of the run. Must
 // enclose the same calls on all ranks, so that the recorded calls still match.
 class Pause {
  public:
@@ -70,30 +70,31 @@ class Pause {
   bool was_enabled_;
 };
 
-// A name that outlives every Interval.
+// Copies a name so that it outlives every Interval.
 const char* intern(std::string_view text);
 
 // Nanoseconds since `enable(true)`.
 std::int64_t now_ns();
 
-// The time of the steady clock that is zero in the trace, and a function to set it: processes that share the clock set
-// the same one, so that their timelines can be compared.
+// The time on the steady clock that counts as zero in the trace, and a function to set it. Processes that share the
+// clock set the same zero, so that their timelines can be compared.
 std::int64_t zero_ns();
 void set_zero_ns(std::int64_t zero);
 
-// The delay of this launch of a kernel on a stream of a device in nanoseconds, usually 0: a long delay of one kernel
+// The delay, in nanoseconds, of this launch of a kernel on a stream of a device; usually 0. A long delay of one kernel
 // distinguishes the work that depends on it from work that merely comes later (docs/model-order.md). The device layer
-// calls it once per launch while recording. WEFT_TRACE_DELAY=NAME[#K][@S]=MS[,...] delays the launches of NAME by MS
-// milliseconds: the K-th on its stream, from 0, or all; on stream S, or all.
+// calls it once per launch while recording. WEFT_TRACE_DELAY=NAME[#K][@S]=MS[,...] delays launches of NAME by MS
+// milliseconds: the K-th on its stream, counted from 0, or all; on stream S, or on all.
 std::int64_t delay_ns(const char* name, int stream);
 // The entries of WEFT_TRACE_DELAY that no launch has matched since `enable(true)`.
 std::vector<std::string> unmet_delays();
 
-// Adds an interval (the device layer adds those of the device's timeline, from any thread). Does nothing while off.
+// Adds an interval. The device layer adds those of the device's timeline, from any thread. Does nothing while the
+// recorder is off.
 void record(const Interval& interval);
 std::vector<Interval> intervals();
 
-// Seconds by category (all five, 0 where nothing was recorded), *exclusive*: a span's time minus that of the spans
+// Exclusive seconds by category (all five, 0 if nothing was recorded): the time of a span minus that of the spans
 // inside it on the same timeline. The host's categories add up to the time that its spans cover, and so do the
 // device's; the two timelines run concurrently.
 std::map<std::string, double> exclusive_seconds();
@@ -102,7 +103,7 @@ std::map<std::string, double> exclusive_seconds_by_name();
 
 // Writes a Chrome trace (for Perfetto): one process per rank, with one thread for the host and one per stream.
 void write_chrome_trace(const std::string& path, int rank);
-// The events of one rank as a JSON fragment (no brackets), so that ranks can be joined into one file.
+// The events of one rank as a JSON fragment (without brackets), so that ranks can be joined into one file.
 std::string chrome_trace_events(int rank);
 
 class Span {
