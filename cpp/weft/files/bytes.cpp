@@ -23,7 +23,7 @@ std::runtime_error damage(const std::string& name) {
   return std::runtime_error(name + ": the header is damaged: use an older checkpoint");
 }
 
-// The first bytes of a file, or all of a shorter one.
+// The first `count` bytes of a file, or the whole file if it is shorter.
 std::vector<std::byte> beginning(const std::filesystem::path& path, std::int64_t count) {
   const std::string name = path.string();
   std::error_code absent;
@@ -42,7 +42,7 @@ Writer::Writer(const Format& format, std::int64_t number) {
   put(std::span<const char>(format.magic));
   put(format.version);
   put(byte_order);
-  put(std::int64_t{0});  // the header's length
+  put(std::int64_t{0});  // to be replaced by the header's length
   put(number);
 }
 

@@ -1,5 +1,5 @@
-// Serialization of numbers, and the envelope of the headers of weft's own files: a magic number, the format's version,
-// a byte-order mark, the header's length, and a checksum at its end. docs/turbulence-files.md shows one.
+// Serialisation of numbers, and the common frame of the headers of weft's files: a magic number, the version of the
+// format, a byte-order mark, the header's length, and a checksum at the end. docs/turbulence-files.md shows an example.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace weft::files {
 
-// A format: the magic number of its files, and their name in errors ("a checkpoint of weft's turbulence").
+// A file format: the magic number of its files, and their name in errors ("a checkpoint of weft's turbulence").
 struct Format {
   std::array<char, 8> magic;
   std::uint32_t version;
@@ -37,13 +37,13 @@ class Writer {
   void put(std::span<const V> values) {
     append(std::as_bytes(values));
   }
-  // The count (int64), and the values.
+  // Writes the number of values (int64), then the values.
   template <class V>
   void list(const V& values) {
     put(static_cast<std::int64_t>(values.size()));
     put(std::span(values.data(), values.size()));
   }
-  // The header's length and checksum are filled in.
+  // Returns the header with its length and checksum filled in.
   std::vector<std::byte> sealed() &&;
 
  private:
@@ -54,7 +54,7 @@ class Writer {
 
 // The size of the prefix, which contains the length of the whole header.
 inline constexpr std::int64_t prefix_bytes = 32;
-// The header's length. std::runtime_error that begins with `name` for another format, version or byte order.
+// The length of the header. std::runtime_error, beginning with `name`, if the format, version or byte order differs.
 std::int64_t header_bytes(std::span<const std::byte> prefix, const Format& format, const std::string& name);
 
 // The sequence number in a header's prefix, which orders several files of a kind; 0 if there is none.
@@ -63,7 +63,7 @@ std::int64_t number_of(std::span<const std::byte> prefix);
 // Reads the part of a header after its prefix. Every error is a std::runtime_error that begins with `name`.
 class Reader {
  public:
-  // From a whole header, whose checksum is verified.
+  // Reads from a whole header, after verifying its checksum.
   Reader(std::span<const std::byte> header, const Format& format, const std::string& name);
 
   template <class V>
@@ -96,15 +96,16 @@ class Reader {
     at_ += count;
   }
 
-  std::span<const std::byte> bytes_;  // without the checksum
+  std::span<const std::byte> bytes_;  // excluding the checksum
   const std::string& name_;
   std::size_t at_ = 0;
 };
 
-// The prefix of a file; std::runtime_error with its name if it is missing, truncated or of another format. Local.
+// The prefix of a file's header. std::runtime_error with the file's name if it is missing, truncated or of another
+// format. Local.
 std::vector<std::byte> read_prefix(const std::filesystem::path& path, const Format& format);
 
-// The header of a file, whose total length `expected` computes from it; std::runtime_error if the file is missing,
+// The header of a file. `expected` computes the file's total length from it. std::runtime_error if the file is missing,
 // truncated or longer. Local.
 std::vector<std::byte> read_header(const std::filesystem::path& path, const Format& format,
                                    const std::function<std::int64_t(std::span<const std::byte>)>& expected);

@@ -22,7 +22,7 @@ std::string name_of(std::int64_t step) {
   return std::string(prefix) + std::string(8 - std::min<std::size_t>(8, digits.size()), '0') + digits;
 }
 
-// The step in a checkpoint's name; -1 for another name.
+// The step in a checkpoint's name; -1 if the name is not that of a checkpoint.
 std::int64_t step_of(const fs::path& path) {
   const std::string name = path.filename().string();
   std::int64_t step = -1;
@@ -32,10 +32,10 @@ std::int64_t step_of(const fs::path& path) {
 }
 
 struct Found {
-  std::int64_t number = -1;  // for a file that cannot be read
+  std::int64_t number = -1;  // -1 for a file that cannot be read
   std::int64_t step = 0;
   fs::path path;
-  std::string error;  // the reason why it cannot be read
+  std::string error;  // why it cannot be read
 
   auto operator<=>(const Found& other) const { return std::tie(number, step) <=> std::tie(other.number, other.step); }
 };
@@ -80,12 +80,14 @@ std::string write_checkpoint_folder(const std::string& folder, const CheckpointK
     write(unfinished, number);
   } catch (...) {
     std::error_code none;
-    if (comm.rank() == 0) fs::remove_all(unfinished, none);  // on a full disk, this makes room for the run's record
+    if (comm.rank() == 0)
+      fs::remove_all(unfinished, none);  // if the disk is full, this makes room for the run's
+                                         // record
     throw;
   }
   comm.together([&] {
     if (comm.rank() != 0) return;
-    // A checkpoint of the same step is renamed at once, and deleted when the new one is in place.
+    // An older checkpoint of the same step is renamed right away, and deleted once the new one is in place.
     const fs::path replaced = path.string() + ".replaced";
     fs::remove_all(replaced);
     if (fs::exists(path)) fs::rename(path, replaced);

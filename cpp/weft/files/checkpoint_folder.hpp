@@ -18,16 +18,17 @@ struct CheckpointKind {
 };
 
 // Creates folder/checkpoint-<step, 8 digits> and returns its path. `write` (collective) fills a folder with a temporary
-// name, which is renamed when it is complete; then all but the `keep` newest checkpoints of this kind are removed.
-// `write` receives a sequence number to put in its headers, one higher than those before, so that the newest checkpoint
-// is the one written last, whatever its step and the modification times of files. On an error of `write`, or
+// name, which is renamed once it is complete. Then all but the `keep` newest checkpoints of this kind are removed.
+// `write` receives a sequence number to put in its headers, one higher than any before, so that the newest checkpoint
+// is the one written last, whatever its step and the modification times of files. If `write` fails, or with
 // CollectiveError if a folder cannot be created, earlier checkpoints are kept. (collective)
 std::string write_checkpoint_folder(
     const std::string& folder, const CheckpointKind& kind, std::int64_t step, int keep, const mpi::Comm& comm,
     const std::function<void(const std::filesystem::path&, std::int64_t number)>& write);
 
-// The checkpoint at `text`: the folder of one, or a folder of checkpoints, whose newest is used. std::runtime_error
-// with `text` if there is none, or with the name of a file so damaged that the newest cannot be determined. Local.
+// The checkpoint at `text`: either its own folder, or a folder of checkpoints, of which the newest is used.
+// std::runtime_error with `text` if there is none, or with the name of a file so damaged that the newest cannot be
+// determined. Local.
 std::filesystem::path find_checkpoint(const std::string& text, const CheckpointKind& kind);
 
 }  // namespace weft::files

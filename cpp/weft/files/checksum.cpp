@@ -6,7 +6,7 @@
 namespace weft::files {
 namespace {
 
-// [j][b]: byte b followed by j zero bytes, for eight bytes per step.
+// [j][b]: byte b followed by j zero bytes, to process eight bytes per step.
 using Tables = std::array<std::array<std::uint64_t, 256>, 8>;
 
 constexpr Tables make_tables() {

@@ -1,4 +1,4 @@
-// CRC-64 (ECMA-182's polynomial, reflected, as in xz): finds every burst of up to 64 wrong bits.
+// CRC-64 (the polynomial of ECMA-182, reflected, as in xz): detects every burst of up to 64 wrong bits.
 #pragma once
 
 #include <cstddef>

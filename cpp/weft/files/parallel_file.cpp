@@ -8,7 +8,7 @@
 namespace weft::files {
 namespace {
 
-// transfer(at, bytes, status) in pieces whose length is an int.
+// Calls transfer(at, bytes, status) for pieces whose length fits into an int.
 template <class Bytes, class Transfer>
 void in_pieces(std::int64_t at, Bytes bytes, const std::string& name, const Transfer& transfer) {
   constexpr std::size_t most = std::size_t{1} << 30;

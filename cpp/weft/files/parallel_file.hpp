@@ -11,10 +11,10 @@
 
 namespace weft::files {
 
-// MPI-IO; errors are std::runtime_error with the file's name. Transfers of any length.
+// Uses MPI-IO. Errors are std::runtime_error with the file's name. Transfers may have any length.
 class ParallelFile {
  public:
-  // `mode` as of MPI_File_open. (collective over `comm`)
+  // `mode`: as for MPI_File_open. (collective over `comm`)
   ParallelFile(MPI_Comm comm, const std::filesystem::path& path, int mode);
   ~ParallelFile();
   ParallelFile(const ParallelFile&) = delete;
