@@ -89,7 +89,7 @@ class ByChannel final : public Timed {
         own_to_(device, bytes) {}
 
  private:
-  // The messages to and from the others lie one behind the other.
+  // The messages to and from the other ranks are contiguous, in rank order.
   std::size_t offset(int rank) const {
     return static_cast<std::size_t>(rank < comm().rank() ? rank : rank - 1) * bytes_;
   }
@@ -103,7 +103,7 @@ class ByChannel final : public Timed {
   void wait_for_device() override { stream_.synchronize(); }
 
   void once() override {
-    channel_.send(stream_);  // where a kernel would pack: what that waits for counts
+    channel_.send(stream_);  // a kernel would pack here, so the wait for the buffer counts
     channel_.start(stream_);
     stream_.device().copy(own_to_.data(), own_from_.data(), bytes_, device::CopyKind::device_to_device, stream_);
     channel_.finish(stream_);

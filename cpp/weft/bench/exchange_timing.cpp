@@ -29,17 +29,17 @@ struct ExchangeTiming::State {
   std::shared_ptr<const exchange::Connectivity> connectivity;
   exchange::Assembly assembly;
   device::Stream stream;
-  device::Array<double> dofs, points;  // of all that is timed in turns; zero between the checks
+  device::Array<double> dofs, points;  // shared by everything that is timed in turn; zero between the checks
 };
 
 namespace {
 
 using State = ExchangeTiming::State;
 
-// Exact in a double, and different for ids that are next to each other.
+// Exact in double precision, and different for neighbouring ids.
 double value_of(std::int64_t id, int field) { return static_cast<double>(id % 1000003) * 16 + field; }
 
-// value(i, field) for all entries: [entry][field].
+// An array [entry][field] of value(i, field) for all entries.
 template <class F>
 std::vector<double> table(std::int64_t entries, int fields, F&& value) {
   std::vector<double> values;
@@ -56,7 +56,8 @@ class OfState : public Timed {
 
  protected:
   void wait_for_device() override { state_->stream.synchronize(); }
-  // Fills, does it once with `work`, and compares; leaves zeros, which stay what they are however often they are added.
+  // Uploads `before`, runs `work` once, and compares the result with `expected`. Leaves zeros, which stay zero however
+  // often they are summed.
   template <class F>
   std::string compare(device::Array<double>& array, const std::vector<double>& before,
                       const std::vector<double>& expected, F&& work) {
@@ -112,7 +113,8 @@ class Gather final : public OfState {
     exchange_.start_gather(state_->dofs.data(), state_->stream);
     exchange_.finish_gather(state_->dofs.data(), op, state_->stream);
   }
-  // Copies are lower than their owner by the rank that has them: of the owned entries with copies the lowest is left.
+  // Every copy is lower than its owner's value by an amount that depends on its rank, so an owned entry with copies
+  // must end up with the lowest of them.
   std::string wrong() override {
     const exchange::Assembly& a = state_->assembly;
     const int fields = state_->fields;
@@ -145,7 +147,7 @@ class Whole final : public OfState {
 
  private:
   void once() override { gather_scatter_.gather_scatter(state_->points.data(), exchange::Op::add, state_->stream); }
-  // Every holder puts its rank on top: the lowest holder's value is left.
+  // Every holder adds its rank to the value, so the result must be that of the lowest holder.
   std::string wrong() override {
     const exchange::Connectivity& c = *state_->connectivity;
     const auto points = static_cast<std::size_t>(c.points);
@@ -187,7 +189,7 @@ std::vector<ExchangeTiming::Message> ExchangeTiming::messages(Operation operatio
   const std::int64_t entry = std::int64_t{8} * state_->fields;
   std::vector<Message> all;
   if (operation == Operation::gather_scatter) {
-    // Every holder of an id sends its part to every other one.
+    // Every holder of an id sends its contribution to all others.
     const exchange::Sharing& sharing = state_->connectivity->sharing;
     std::map<int, std::int64_t> with;
     for (const std::int32_t holder : sharing.holders) {

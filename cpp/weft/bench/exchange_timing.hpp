@@ -1,4 +1,4 @@
-// The exchanges of one set of points, each by itself: halo, gather and gather-scatter, by any choice.
+// The exchanges of one set of points, each timed separately: halo, gather and gather-scatter, with any choice.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace weft::bench {
 
 enum class Operation { halo, gather, gather_scatter };
 
-// Points with ids, on a device, with so many doubles a point.
+// Points with ids, on a device, with a given number of doubles per point.
 class ExchangeTiming {
  public:
   // (collective)
@@ -28,13 +28,13 @@ class ExchangeTiming {
     int rank;
     std::int64_t bytes;
   };
-  // What this rank sends in one operation, by neighbour.
+  // What this rank sends to each neighbour in one operation.
   std::vector<Message> messages(Operation operation) const;
 
-  // A repetition is start and finish. What it returns keeps this one's memory alive. (collective)
+  // One repetition is a start and a finish. The returned object keeps the memory of this one alive. (collective)
   std::unique_ptr<Timed> timed(Operation operation, const exchange::Choice& choice);
 
-  // What the tuner takes of all that works here, for one operation. (collective)
+  // The tuner's choice for one operation, among all candidates that work here. (collective)
   exchange::Choice tuned(Operation operation);
 
   struct State;

@@ -18,7 +18,7 @@ namespace {
 using fft::Kind;
 using fft::LinesShape;
 
-// Copies between planes [n][width] and lines [width][n], or back, in blocks of a cache line's neighbours.
+// Transposes between planes [n][width] and lines [width][n], in blocks as wide as a cache line.
 template <class C>
 void transpose(const C* from, C* to, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t block = 16;
@@ -52,7 +52,7 @@ class Lines : public Timed {
   void wait_for_device() override { stream_.synchronize(); }
   Complex* plane(std::int64_t p) { return reinterpret_cast<Complex*>(values_.data()) + p * n_ * width_; }
 
-  // Random numbers in the first plane, what is expected of them, and how far from it they are afterwards.
+  // Fills the first plane with random numbers, transforms it, and compares with the expected result.
   std::string wrong() override {
     std::vector<T> given(static_cast<std::size_t>(2 * n_ * width_));
     unsigned seed = 1;
@@ -73,7 +73,7 @@ class Lines : public Timed {
     const T tolerance = std::numeric_limits<T>::epsilon() * 8 * static_cast<T>(std::max(n_, 16));
     return worst <= tolerance ? "" : "transforms differ by " + std::to_string(worst);
   }
-  // What once() makes of a plane.
+  // Applies to a plane what once() is expected to do.
   virtual void expect(Complex* values) const {
     fft::HostLines<T>(LinesShape::columns(Kind::forward, n_, width_, width_, width_, true))(values, values);
   }
@@ -91,7 +91,7 @@ class HostWay final : public Lines<T> {
   HostWay(const mpi::Comm& comm, const std::shared_ptr<device::Device>& device, LinesWay way, int n, std::int64_t width,
           std::int64_t planes)
       : Lines<T>(comm, device, n, width, planes), way_(way) {
-    // A panel of neighbours fills a part of the second-level cache.
+    // A panel of neighbouring columns fills part of the second-level cache.
     constexpr std::int64_t panel_bytes = 128 << 10;
     constexpr std::int64_t neighbours = 64 / sizeof(Complex);
     panel_ = std::clamp(panel_bytes / static_cast<std::int64_t>(sizeof(Complex)) / n / neighbours * neighbours,
@@ -143,7 +143,7 @@ class HostWay final : public Lines<T> {
     }
   }
   std::string wrong() override {
-    if (way_ == LinesWay::unpack || way_ == LinesWay::pack) {  // numbered values are where they belong
+    if (way_ == LinesWay::unpack || way_ == LinesWay::pack) {  // checks that numbered values end up where they belong
       const bool unpack = way_ == LinesWay::unpack;
       Complex *plane = this->plane(0), *copy = reinterpret_cast<Complex*>(copy_.data());
       const auto at_plane = [&](std::int64_t x, int j) -> Complex& { return plane[j * this->width_ + x]; };

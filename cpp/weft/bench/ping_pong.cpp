@@ -16,7 +16,7 @@ class PingPong : public Timed {
       : Timed(comm), pairing_(pairing), bytes_(takes_part() ? bytes : 0), stream_(device) {}
 
  protected:
-  // The memory messages leave from and arrive in.
+  // The memory that messages are sent from and received in.
   virtual std::byte* outgoing() = 0;
   virtual const std::byte* incoming() = 0;
 
@@ -76,9 +76,9 @@ class ByChannels final : public PingPong {
     pass(there_);
     pass(back_);
   }
-  // The second waits for the packing, and so for what the first brought.
+  // The second pass waits for the packing, and so for the data of the first.
   void pass(exchange::Channel& channel) {
-    channel.send(stream_);  // where a kernel would write: what that waits for counts
+    channel.send(stream_);  // a kernel would write here, so the wait for the buffer counts
     channel.start(stream_);
     channel.finish(stream_);
     channel.drained(stream_);

@@ -13,7 +13,7 @@ namespace {
 std::vector<std::byte> message(std::size_t bytes, int from_rank, int to_rank) {
   std::vector<std::byte> values(bytes);
   const auto start = static_cast<std::size_t>(from_rank) * 101 + static_cast<std::size_t>(to_rank) * 29 + 1;
-  // A period that is no power of two: a piece that is put in a wrong place does not look right.
+  // The period is not a power of two, so that data in the wrong place are detected.
   for (std::size_t i = 0; i < bytes; ++i) values[i] = static_cast<std::byte>((start + i) % 251);
   return values;
 }
@@ -42,7 +42,7 @@ double Timed::run(int repetitions) {
   if (takes_part()) {
     mpi::check(MPI_Wait(&done, MPI_STATUS_IGNORE), "MPI_Wait");
   } else {
-    // A rank that waits in MPI would take a core from those that are timed where there are more ranks than cores.
+    // If there are more ranks than cores, a rank waiting in MPI would take a core from those that are timed.
     for (int finished = 0; finished == 0;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       mpi::check(MPI_Test(&done, &finished, MPI_STATUS_IGNORE), "MPI_Test");

@@ -1,6 +1,6 @@
-// A piece of communication that is timed by itself: the loop, and the proof that its data arrives.
+// A communication pattern that is timed in isolation: the timing loop, and the check that the data arrive.
 //
-// What it does not do: decide how often, or make statistics of what it measured; that is weft.bench in Python.
+// The number of repetitions and the statistics are up to weft.bench in Python.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ class Timed {
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;
 
-  // Once, with values that are known: CollectiveError on all ranks if any gets something else. (collective)
+  // Runs once with known values. CollectiveError on all ranks if any rank receives something else. (collective)
   void check();
-  // Seconds one of `repetitions` takes on this rank, the device's work included; 0 on a rank that takes no part, which
-  // sleeps meanwhile. (collective)
+  // Seconds that one of `repetitions` takes on this rank, including the device's work. 0 on a rank that does not take
+  // part; such a rank sleeps meanwhile. (collective)
   double run(int repetitions);
 
  protected:
@@ -31,16 +31,17 @@ class Timed {
   virtual bool takes_part() const { return true; }
   virtual void once() = 0;
   virtual void wait_for_device() = 0;
-  // once() with known values: what is wrong with those that came, else nothing.
+  // Runs once() with known values; describes what is wrong with the result, or returns an empty text.
   virtual std::string wrong() = 0;
 
  private:
   mpi::Comm comm_;
 };
 
-using device::Memory;  // which pointers MPI is given
+using device::Memory;  // which kind of pointers MPI is given
 
-// Writes bytes that tell whose message it is and to whom; finds out whether they are what is there, in words if not.
+// fill_message writes bytes that identify sender and receiver. compare_message describes how the bytes differ from
+// these, or returns an empty text.
 void fill_message(std::byte* to, std::size_t bytes, int from_rank, int to_rank, Memory memory, device::Stream& stream);
 std::string compare_message(const std::byte* from, std::size_t bytes, int from_rank, int to_rank, Memory memory,
                             device::Stream& stream);
