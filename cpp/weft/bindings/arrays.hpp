@@ -1,4 +1,5 @@
-// Arrays of NumPy, CuPy and other libraries with DLPack, and calls whose arguments all ranks check before any sends.
+// Arrays of NumPy, CuPy and other libraries that support DLPack, and calls whose arguments all ranks check before any
+// rank sends.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -16,11 +17,11 @@
 
 namespace weft::bindings {
 
-// The return type of functions that give a NumPy array of D dimensions: the stub then names element type and shape.
+// The return type of functions that return a NumPy array of D dimensions: the stub then shows element type and shape.
 template <class T, std::size_t D>
 using Numpy = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<D>>;
 
-// An array of NumPy that owns the values.
+// A NumPy array that owns its values.
 template <class T, std::size_t D>
 Numpy<T, D> to_numpy(std::vector<T>&& values, const std::size_t (&shape)[D]) {
   auto owned = std::make_unique<std::vector<T>>(std::move(values));
@@ -43,7 +44,7 @@ std::string shape_text(const nanobind::ndarray<A...>& array) {
   return text;
 }
 
-// ValueError, naming the remedy, unless the values lie one after the other in C order, at addresses of their type.
+// Raises ValueError, with the remedy, unless the values are contiguous in C order and aligned for their type.
 template <class... A>
 void require_contiguous(const nanobind::ndarray<A...>& array, const std::string& name) {
   std::int64_t stride = 1;
@@ -59,18 +60,19 @@ void require_contiguous(const nanobind::ndarray<A...>& array, const std::string&
   }
 }
 
-// Where an array with DLPack's device type and number is. TypeError for a device weft has no backend for.
+// The device that holds an array with DLPack's device type and number. TypeError for a device that weft has no backend
+// for.
 std::shared_ptr<device::Device> device_of(int type, int number, const std::string& name);
 
-// DLPack's number for what the device is.
+// DLPack's number for the type of the device.
 int dlpack_device(const device::Device& device);
 
-// Makes the stream wait for the device's default stream: DLPack hands arrays over in its order.
+// Makes the stream wait for the device's default stream: DLPack hands over arrays in the order of that stream.
 void after_default_stream(device::Stream& stream);
 
-// Runs `check`, which gives a number that says what is to be done, on all ranks. If it throws on any, all throw
-// CollectiveError with that text; if the numbers differ, with `difference`. It costs one reduction; on one rank its own
-// exception passes. (collective)
+// Runs `check` on all ranks; it returns a number that identifies the operation. If it throws on any rank, all throw
+// CollectiveError with that text; if the numbers differ, with `difference`. Costs one reduction. On a single rank the
+// exception of `check` itself is passed on. (collective)
 void agree_on_call(const mpi::Comm& comm, const std::function<std::int64_t()>& check, const char* difference);
 
 }  // namespace weft::bindings

@@ -1,4 +1,4 @@
-// Each part of the library binds itself in one file and is called from module.cpp.
+// Each part of the library has one file of bindings, which is called from module.cpp.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,14 +10,15 @@
 
 namespace weft::bindings {
 
-// What work() gives, without Python's lock: work that waits for other ranks, which may need the lock in another thread.
+// Returns work(), executed without Python's lock: for work that waits for other ranks, which may need the lock in
+// another thread.
 template <class Work>
 auto unlocked(Work&& work) {
   const nanobind::gil_scoped_release release;
   return work();
 }
 
-// Types of Python, named for the stubs. The first is mpi4py's, which to_comm checks.
+// Python types, named for the stubs. The first is mpi4py's, which to_comm checks.
 class Communicator : public nanobind::object {
  public:
   using object::object;
@@ -28,21 +29,21 @@ class TuningDict : public nanobind::dict {
   using dict::dict;
   static constexpr auto Name = nanobind::detail::const_name("weft.record.Tuning");
 };
-using Tunings = nanobind::typed<nanobind::dict, nanobind::str, TuningDict>;  // by what is tuned
+using Tunings = nanobind::typed<nanobind::dict, nanobind::str, TuningDict>;  // key: what is tuned
 using AnyDict = nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>;
 using CountDict = nanobind::typed<nanobind::dict, nanobind::str, nanobind::int_>;
 
-// The communicator behind an mpi4py one; None is MPI_COMM_WORLD. The first use checks that mpi4py is on the MPI library
-// this extension was built with (ImportError). TypeError for anything else.
+// The communicator behind an mpi4py communicator; None stands for MPI_COMM_WORLD. The first use checks that mpi4py uses
+// the MPI library that this extension was built with (ImportError). TypeError for anything else.
 mpi::Comm to_comm(nanobind::handle comm);
-// The same communicator for Python, not owned by it: keep `comm` alive.
+// The same communicator for Python, which does not own it: keep `comm` alive.
 Communicator from_comm(const mpi::Comm& comm);
 
-// What a kernel takes, by the names of KernelResources' members.
+// The resources of a kernel, named like the members of KernelResources.
 CountDict to_dict(const device::KernelResources& resources);
-// As run.json has it under choices.exchange, by what is tuned: chosen, reason, cached, tuning_seconds, timings.
+// In the form of the entries of choices.exchange in run.json: chosen, reason, cached, tuning_seconds, timings.
 TuningDict to_dict(const exchange::Tuning& tuning);
-// As weft.fft.Plan.tuning.
+// In the form of weft.fft.Plan.tuning.
 AnyDict to_dict(const fft::PlanTuning& tuning);
 
 void bind_device(nanobind::module_& m);

@@ -1,4 +1,5 @@
-// The coarse level of a multigrid between C++, which has its matrix and runs it, and Python, whose library coarsens it.
+// Passes the coarse level of a multigrid between C++, which assembles its matrix and solves it, and Python, where a
+// library coarsens it.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -14,7 +15,7 @@
 
 namespace weft::bindings {
 
-// rows, columns and values, as weft.multigrid.coarsen takes them.
+// rows, columns and values, in the form that weft.multigrid.coarsen takes.
 inline AnyDict to_dict(poisson::Triplets matrix) {
   nanobind::dict d;
   d["rows"] = to_numpy(std::move(matrix.rows));
@@ -24,7 +25,8 @@ inline AnyDict to_dict(poisson::Triplets matrix) {
 }
 
 using DenseMatrix = nanobind::ndarray<const double, nanobind::ndim<2>, nanobind::c_contig, nanobind::device::cpu>;
-// What weft.multigrid.coarsen gives. levels: (A, P) as (offsets, indices, values, columns); P is None on the last.
+// From the result of weft.multigrid.coarsen. levels: (A, P) as (offsets, indices, values, columns); P is None on the
+// last.
 solver::Amg amg_of(const nanobind::list& levels, const DenseMatrix& coarsest, bool singular);
 
 }  // namespace weft::bindings

@@ -28,14 +28,14 @@ namespace {
 using device::Device;
 using Defines = std::map<std::string, std::string>;
 
-// Device memory of any of the types kernels take, contiguous.
+// Contiguous device memory of any of the types that kernels take.
 struct DeviceArray {
   std::shared_ptr<Device> device;
   nb::dlpack::dtype type;
   std::vector<std::size_t> shape;
   device::Array<std::byte> bytes;
 
-  // Where DLPack says the memory is.
+  // DLPack's number for the device that holds the memory.
   int dlpack_device() const { return bindings::dlpack_device(*device); }
 };
 
@@ -65,7 +65,8 @@ device::KernelSpec spec(const std::string& file, const std::string& name, const 
   return result;
 }
 
-// Arguments: DeviceArray gives its address; anything with NumPy's tobytes() (np.int64(5), np.float32(0.5)) its bytes.
+// Arguments: a DeviceArray passes its address; anything with NumPy's tobytes() (np.int64(5), np.float32(0.5)) its
+// bytes.
 void launch(const device::LoadedKernel& kernel, device::Stream& stream, std::int64_t blocks,
             std::tuple<unsigned, unsigned, unsigned> threads, const nb::args& arguments) {
   std::vector<std::string> storage;

@@ -1,4 +1,4 @@
-// What a checkpoint on a mesh says of itself, as Python has it.
+// The description of a checkpoint on a mesh, for Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

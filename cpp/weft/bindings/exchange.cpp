@@ -40,7 +40,7 @@ Type type_of(const nb::dlpack::dtype& type) {
   throw nb::type_error("arrays must be of type float64, float32, int32 or int64");
 }
 
-// What a call says of an array: where it is, of what type.
+// The properties of an array passed to a call: its location and type.
 struct Values {
   nb::ndarray<> array;
   Type type = Type::f64;
@@ -91,7 +91,7 @@ bool overlap(const nb::ndarray<>& a, const nb::ndarray<>& b) {
   return begin_of(a) < begin_of(b) + b.nbytes() && begin_of(b) < begin_of(a) + a.nbytes();
 }
 
-// weft.GatherScatter: one C++ object per device and type, made when the first array of the kind comes.
+// weft.GatherScatter: one C++ object per device and type, created when the first such array is passed.
 class PyGatherScatter {
  public:
   using IdArray = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -105,7 +105,7 @@ class PyGatherScatter {
         comm_, "a gather-scatter",
         std::to_string(fields) + " field(s), check " + (check ? "on" : "off") + (cache ? ", cached" : ""));
     connectivity_ = std::make_shared<const ex::Connectivity>(std::span(ids.data(), ids.size()), comm_);
-    ex::choose(exchange_.text, *device::open("host"), comm_);  // refuses what is not known
+    ex::choose(exchange_.text, *device::open("host"), comm_);  // rejects unknown names
   }
 
   PyGatherScatter(const PyGatherScatter&) = delete;
@@ -142,7 +142,8 @@ class PyGatherScatter {
   std::int64_t points() const { return connectivity_->points; }
   std::int64_t shared_ids() const { return static_cast<std::int64_t>(connectivity_->sharing.positions.size()); }
   int fields() const { return fields_; }
-  // Of the type and device last used; float64 on the host if none was yet. (collective then)
+  // The tuning for the type and device last used; if none was used yet, for float64 on the host. (collective in that
+  // case)
   Tunings tuning() {
     const Use use(busy_);
     if (last_ == nullptr) {
@@ -162,7 +163,7 @@ class PyGatherScatter {
   }
 
  private:
-  // One thread at a time: calls work without Python's lock, which alone guards the flag.
+  // Allows one thread at a time: calls work without Python's lock, and the flag is only accessed with it.
   class Use {
    public:
     explicit Use(bool& busy) : busy_(busy) {
@@ -192,7 +193,7 @@ class PyGatherScatter {
     std::visit(
         [&](auto& gs) {
           gs.start(pointer(gs, values), operation, kind.stream);
-          gs.depart();  // callers hide the messages by work of their own, on streams that are not known here
+          gs.depart();  // callers overlap the messages with their own work, on streams unknown to weft
         },
         kind.gs);
     running_.emplace(std::move(values), &kind);
@@ -233,8 +234,8 @@ class PyGatherScatter {
   void agree(const std::function<void()>& work) const { comm_.size() == 1 ? work() : comm_.together(work); }
 
   // Checks a call's arguments, and that all ranks make the same call with the same type and operation, before any rank
-  // sends anything. The check costs one reduction.
-  // Below 64, another for every operation, type and backend.
+  // sends anything. The check costs one reduction. The number returned is below 64, and different for every operation,
+  // type and backend.
   static int kind_of_call(const Values& values, ex::Op operation) {
     return 16 * static_cast<int>(values.device->backend()) + 4 * static_cast<int>(values.type) +
            static_cast<int>(operation);
@@ -313,8 +314,8 @@ class PyGatherScatter {
   std::shared_ptr<const ex::Connectivity> connectivity_;
   std::shared_ptr<ex::Assembly> assembly_;
   std::map<std::pair<device::Device*, Type>, Kind> kinds_;
-  const Kind* last_ = nullptr;  // used last
-  bool busy_ = false;           // a thread is in a call
+  const Kind* last_ = nullptr;  // last used
+  bool busy_ = false;           // a thread is inside a call
   std::optional<std::pair<Values, Kind*>> running_;
 };
 

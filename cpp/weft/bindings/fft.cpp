@@ -30,7 +30,7 @@ namespace {
 
 using Three = std::array<std::int64_t, 3>;
 
-// What a call says of an array: fields, one after the other.
+// An array passed to a call: fields stored one after the other.
 template <class... A>
 struct Fields {
   nb::ndarray<A...> array;
@@ -44,7 +44,7 @@ struct Fields {
   }
 };
 
-// [variables][z][y][x], or one variable without the first; of `bits` a value, on the plan's device.
+// [variables][z][y][x], or a single variable without the first dimension, with `bits` per value, on the plan's device.
 template <class... A>
 Fields<A...> check_fields(nb::handle object, const char* what, const Three& shape, bool complex, int bits,
                           const device::Device& device) {

@@ -1,9 +1,9 @@
-// The members of a plain struct and the enumerators of an enum, with their names, as the compiler knows them: what
-// binds a struct to Python needs no list of its members beside the struct's own.
+// The members of a plain struct and the enumerators of an enum, with their names, as the compiler knows them. So a
+// struct can be bound to Python without a second list of its members.
 //
-// A struct is an aggregate without base classes and C arrays, of at most 20 members that anything can initialise. What
-// it rests on: a structured binding gives the members in order, and __PRETTY_FUNCTION__ (GCC 11, Clang 16 and later)
-// names the member that a template argument points to.
+// The struct must be an aggregate without base classes and C arrays, with at most 20 members, each of which can be
+// initialised from any type. This relies on two things: a structured binding gives the members in order, and
+// __PRETTY_FUNCTION__ (GCC 11, Clang 16 and later) contains the name of the member that a template argument points to.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 namespace weft::bindings {
 namespace detail {
 
-// Stands for the initialiser of a member of any type.
+// A stand-in for the initialiser of a member of any type.
 struct Anything {
   template <class T>
   operator T() const;
@@ -82,7 +82,7 @@ template <class S>
 struct Holder {
   S value;
 };
-// Is nowhere: the compiler alone looks at it, at the addresses of its members.
+// Never defined: only the compiler uses it, for the addresses of its members.
 template <class S>
 extern const Holder<S> example;
 
@@ -102,13 +102,13 @@ constexpr std::string_view text_of_value() {
   return __PRETTY_FUNCTION__;
 }
 
-// "… value.radius}]" of Clang, "… value.weft::turbulence::Forcing::radius)}; …]" of GCC.
+// "… value.radius}]" from Clang, "… value.weft::turbulence::Forcing::radius)}; …]" from GCC.
 constexpr std::string_view member_of(std::string_view text) {
   text.remove_prefix(text.rfind("value."));
   text = text.substr(6, text.find_first_of(")}") - 6);
   const std::size_t scope = text.rfind(':');
   if (scope != text.npos) text.remove_prefix(scope + 1);
-  return text == "lambda" ? "lambda_" : text;  // a word of Python's own
+  return text == "lambda" ? "lambda_" : text;  // a Python keyword
 }
 
 template <class S, std::size_t... i>
@@ -117,7 +117,8 @@ constexpr auto names(std::index_sequence<i...>) {
       member_of(text_of_member<Address{&std::get<i>(fields(example<S>.value))}>())...};
 }
 
-// "… value = weft::turbulence::Scheme::rk2]"; what is no enumerator is a cast: "value = (weft::turbulence::Scheme)2]".
+// "… value = weft::turbulence::Scheme::rk2]"; a value that is no enumerator is shown as a cast: "value =
+// (weft::turbulence::Scheme)2]".
 template <class E, int i>
 constexpr bool is_enumerator() {
   constexpr std::string_view text = text_of_value<static_cast<E>(i)>();

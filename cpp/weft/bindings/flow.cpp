@@ -74,7 +74,7 @@ void bind(nb::module_& m, const std::string& precision) {
             self.solver().step(dt);
           },
           "dt"_a)
-      // The pressure's coarse level, as of the Poisson operator's multigrid.
+      // The pressure's coarse level, as in the multigrid of the Poisson operator.
       .def("coarse_matrix",
            [](F& self) -> AnyDict {
              poisson::Triplets matrix;

@@ -1,4 +1,4 @@
-// A flow with its solver, as Python holds it: what the files that bind parts of it share.
+// A flow and its solver as Python objects: shared by the files that bind parts of them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,11 +17,11 @@
 
 namespace weft::bindings {
 
-// A Python function of NumPy arrays ([3][n], t) that gives [components][n], evaluated on the host.
+// A Python function of NumPy arrays ([3][n], t) that returns [components][n], evaluated on the host.
 template <class T>
 flow::Function<T> host_function(nanobind::object callable, int components,
                                 const std::shared_ptr<device::Device>& device) {
-  // Released with Python's lock, whoever lets go of the function.
+  // Deleted with Python's lock held, no matter which thread drops the last reference.
   const std::shared_ptr<nanobind::object> held(new nanobind::object(std::move(callable)), [](nanobind::object* object) {
     nanobind::gil_scoped_acquire acquire;
     delete object;
@@ -53,8 +53,8 @@ flow::Function<T> host_function(nanobind::object callable, int components,
   };
 }
 
-// None, a list of programs (weft.program.compiled), one a component, or a callable whose attribute `steady` says
-// whether its values stay the same.
+// From None, a list of programs (weft.program.compiled) with one per component, or a callable, whose attribute `steady`
+// says whether its values are constant in time.
 template <class T>
 flow::Function<T> function_of(const nanobind::object& given, int components,
                               const std::shared_ptr<device::Device>& device, bool* steady = nullptr) {
@@ -108,7 +108,7 @@ class Flow {
   }
   Numpy<T, 4> pressure() { return field(solver_.state().pressure()); }
 
-  // A function of place and time at the points: [components][E][n][n][n].
+  // A function of position and time, evaluated at the points: [components][E][n][n][n].
   Numpy<T, 5> evaluate(const nanobind::object& given, int components, double time) {
     const auto& space = solver_.space();
     const flow::Function<T> function = function_of<T>(given, components, space.device());
@@ -147,7 +147,7 @@ class Flow {
     solver_.stream().synchronize();
     solver_.space().to_vectors(values, fields, vectors);
   }
-  // [fields][E][n][n][n] of vectors [fields][entries], and [E][n][n][n] of one.
+  // Converts vectors [fields][entries] to [fields][E][n][n][n], and a single vector to [E][n][n][n].
   Numpy<T, 5> fields(int count, const T* vectors) {
     std::vector<T> values = at_points(count, vectors);
     return to_numpy(std::move(values), {static_cast<std::size_t>(count), elements(), side(), side(), side()});

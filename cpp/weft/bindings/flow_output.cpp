@@ -18,7 +18,7 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
-// [fields][E][n][n][n] of vectors [fields][entries].
+// Converts vectors [fields][entries] to [fields][E][n][n][n].
 template <class T>
 Numpy<T, 5> at_points(flow::Solver<T>& solver, const T* vectors, int fields) {
   std::vector<T> points;
@@ -32,7 +32,7 @@ Numpy<T, 5> at_points(flow::Solver<T>& solver, const T* vectors, int fields) {
   return to_numpy(std::move(points), {static_cast<std::size_t>(fields), elements, n, n, n});
 }
 
-// A term of the equations at the present velocity and pressure, projected: its weak form over the mass matrix.
+// A term of the equations for the current velocity and pressure, projected: its weak form divided by the mass matrix.
 template <class T>
 Numpy<T, 5> term(flow::Solver<T>& solver, const std::string& name) {
   space::Space<T>& space = solver.space();

@@ -58,7 +58,7 @@ class FlowStatistics {
     nb::gil_scoped_release release;
     return statistics_.courant_rate(solver_.state().velocity(), solver_.stream());
   }
-  // Of a fluid at rest next to what boundaries prescribe now.
+  // For a fluid at rest, with the values that boundaries currently prescribe.
   double courant_rate_of_boundaries() {
     nb::gil_scoped_release release;
     const std::vector<T> rest(3 * static_cast<std::size_t>(solver_.space().entries()));
@@ -66,7 +66,7 @@ class FlowStatistics {
     solver_.prescribe(u.data());
     return statistics_.courant_rate(u.data(), solver_.stream());
   }
-  // Of u, v, w, the scalars and the pressure.
+  // Statistics of u, v, w, the scalars and the pressure.
   std::vector<std::map<std::string, double>> fields() {
     std::vector<flow::FieldStatistics> found;
     {
@@ -79,7 +79,7 @@ class FlowStatistics {
     for (const flow::FieldStatistics& field : found) list.push_back(to_map(field));
     return list;
   }
-  // By boundary, by name; moments about `centre`.
+  // Forces on each boundary, in order of name; moments are about `centre`.
   std::vector<std::map<std::string, double>> forces(const std::array<double, 3>& centre) {
     std::vector<flow::Force> found;
     {

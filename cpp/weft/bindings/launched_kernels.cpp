@@ -13,7 +13,7 @@
 namespace weft::bindings {
 namespace {
 
-// Every kernel of a file without orders, for each type; all are hot.
+// Adds every kernel of a file that does not depend on the order, for each type; all of them are hot.
 void add_file(std::vector<LaunchedKernel>& list, std::string_view file, std::initializer_list<const char*> types) {
   for (const device::KernelText& text : device::kernel_texts()) {
     if (text.file != file) continue;
@@ -37,10 +37,10 @@ void add_poisson(std::vector<LaunchedKernel>& list) {
                         true});
     }
     for (const poisson::Threads threads : {poisson::Threads::points, poisson::Threads::columns}) {
-      if (threads == poisson::Threads::points && order > 9) continue;  // more threads than a block has
+      if (threads == poisson::Threads::points && order > 9) continue;  // exceeds the threads per block
       const int tile = poisson::elements_per_block(order, threads, sizeof(T));
       for (const char* geometry : {"stored", "curved", "trilinear", "affine", "box"}) {
-        if (threads == poisson::Threads::points && std::string_view(geometry) == "box") continue;  // as affine
+        if (threads == poisson::Threads::points && std::string_view(geometry) == "box") continue;  // same as affine
         list.push_back({{"poisson",
                          std::string("poisson_") + geometry + (threads == poisson::Threads::points ? "_3d" : "_2d"),
                          {{"WEFT_N", std::to_string(order)},
@@ -80,7 +80,8 @@ void add_maxwell(std::vector<LaunchedKernel>& list) {
     const maxwell::Threads threads = maxwell::threads_for(order);
     add(threads == maxwell::Threads::points ? "maxwell_curl_points" : "maxwell_curl_columns",
         maxwell::elements_per_block(order, threads, sizeof(T)));
-    // Of these the order is in index arithmetic only: the ends and the paper's orders stand for all.
+    // In these kernels the order matters only in index arithmetic, so the lowest and highest order and those of the
+    // paper represent all.
     if (order == 1 || order == 7 || order == 14 || order == 15)
       for (const char* name : {"maxwell_traces", "maxwell_update", "maxwell_energy"}) add(name, 1);
   }
@@ -96,14 +97,16 @@ void add_flow(std::vector<LaunchedKernel>& list) {
   const auto add_term = [&](const std::string& name, int order, int tile) {
     std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}};
     if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
-    // Here hipRTC 5.2 moves up to 80 bytes of scalar registers to scratch memory, and others spill nothing.
+    // For these cases hipRTC 5.2 moves up to 80 bytes of scalar registers to scratch memory; other compilers spill
+    // nothing.
     const bool spills = sizeof(T) == 4 && order >= 13 && name == "flow_weak_divergence";
     list.push_back({{"flow_terms", name, defines}, !spills});
   };
   for (int order = 1; order <= 15; ++order)
     for (const char* name : {"flow_gradient", "flow_weak_divergence", "flow_divergence", "flow_curl"})
       add_term(name, order, flow::flow_elements_per_block(order, sizeof(T)));
-  // Loops over lines, whose length is all that changes with the order: the ends and the usual order stand for all.
+  // Loops over lines, in which only the length changes with the order: the lowest, the highest and the usual order
+  // represent all.
   for (const int order : {1, 7, 15})
     add_term("flow_convect_skew", order, flow::skew_elements_per_block(order, sizeof(T)));
   for (const int order : {1, 7, 15})
@@ -140,8 +143,8 @@ std::vector<LaunchedKernel> launched_kernels() {
   add_file(list, "maxwell_sources", {"double", "float"});
   add_file(list, "program", {"double", "float"});
   add_file(list, "flow_measures", {"double", "float"});
-  // A sine has a stack, for the reduction of large arguments. A pulse never takes it, and few points have a pulse;
-  // programs run where a case's expressions are needed, seldom at all points in every step.
+  // sin() uses a stack for the reduction of large arguments. A pulse never gets there, and few points have a pulse.
+  // Programs run only where a case has expressions, seldom at all points in every step.
   for (LaunchedKernel& launched : list)
     for (const char* name : {"maxwell_incident", "maxwell_current", "run_program"})
       if (launched.spec.name == name) launched.hot = false;

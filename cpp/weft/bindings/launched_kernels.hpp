@@ -1,5 +1,6 @@
-// Every kernel weft launches on GPUs, with the constants it is launched with: what the compile check compiles for each
-// architecture. An owner of kernels extends the list in launched_kernels.cpp; a kernel that is in no row fails a test.
+// Every kernel that weft launches on GPUs, with the constants it is launched with: what the compile check compiles for
+// each architecture. If you add a kernel, extend the list in launched_kernels.cpp; a kernel missing from it fails a
+// test.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Maxwell's equations with their solver, as Python holds them: what the files that bind parts of it share.
+// Maxwell's equations and their solver as Python objects: shared by the files that bind parts of them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -49,7 +49,7 @@ class Maxwell {
     return op_.divergence(solver_.fields().download());
   }
 
-  // A copy of the rates of given fields; the solver's own are left alone.
+  // A copy of the rates of the given fields; the solver's own fields are unchanged.
   Numpy<T, 5> rates(double time, const HostFields& values) {
     check(values);
     std::vector<T> result;
@@ -64,7 +64,7 @@ class Maxwell {
     return to_numpy(std::move(result), {shape(0), 6, shape(2), shape(3), shape(4)});
   }
 
-  // The fields themselves: NumPy on the host, an array with __dlpack__ on a GPU. `owner` keeps them alive.
+  // The fields themselves: a NumPy array on the host, an array with __dlpack__ on a GPU. `owner` keeps them alive.
   nanobind::any view(nanobind::handle owner) {
     T* data = solver_.fields().data();
     const auto device_type = dlpack_device(*device_);
@@ -74,7 +74,7 @@ class Maxwell {
                                                   nanobind::dtype<T>(), device_type, device_->info().ordinal)));
   }
 
-  // The fields as NumPy has them: themselves on the host, a copy of a GPU's.
+  // The fields as a NumPy array: the fields themselves on the host, a copy on a GPU.
   Numpy<T, 5> host_fields(nanobind::handle owner) {
     if (device_->is_host()) return own(owner);
     std::vector<T> copy;
@@ -98,7 +98,7 @@ class Maxwell {
   }
 
  private:
-  Numpy<T, 5> own(nanobind::handle owner) {  // of the host
+  Numpy<T, 5> own(nanobind::handle owner) {  // host only
     return Numpy<T, 5>(solver_.fields().data(), {shape(0), 6, shape(2), shape(3), shape(4)}, owner);
   }
   std::size_t shape(int axis) const {

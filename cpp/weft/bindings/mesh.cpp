@@ -31,8 +31,7 @@ using In = nb::ndarray<const T, nb::shape<Shape::value...>, nb::c_contig, nb::de
 template <nb::ssize_t N>
 using Dim = std::integral_constant<nb::ssize_t, N>;
 
-// A read-only view of what the mesh holds, which the array keeps alive: of its values, or of rows of `per_item` of
-// them.
+// A read-only view of values held by the mesh, which the array keeps alive: of single values, or of rows of `per_item`.
 template <class T, class Array>
 Numpy<const T, 1> view(const Array& values, nb::handle owner) {
   return Numpy<const T, 1>(values.data(), {values.size()}, owner);
@@ -277,7 +276,7 @@ void bind_whole(nb::module_& sub) {
             return to_numpy(std::move(result));
           },
           nb::arg("parts"));
-  // whole and parts: on rank 0; None elsewhere.
+  // whole and parts: given on rank 0, None on the others.
   sub.def(
       "distribute",
       [](const Whole* whole, std::optional<In<std::int32_t, Dim<-1>>> parts, int geometry_order,

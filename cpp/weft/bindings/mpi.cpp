@@ -38,7 +38,7 @@ void bind_mpi(nb::module_& m) {
       "An error all ranks have agreed on: every rank raises it with the same text.";
   mpi.def("library_version", &weft::mpi::library_version,
           "Name and version of the MPI library, such as 'MPICH 5.0.2'.");
-  // What the check at import compares with mpi4py's view; all three may be called before MPI_Init.
+  // Compared with mpi4py's values at import; all three may be called before MPI_Init.
   mpi.def("library_text", [] {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;

@@ -1,4 +1,4 @@
-// The enumerator that a user's word names.
+// The enumerator with a given name.
 #pragma once
 
 #include <stdexcept>
@@ -8,7 +8,7 @@
 
 namespace weft::bindings {
 
-// std::invalid_argument, naming `key` and what is allowed, for a text that is the name() of no enumerator of E.
+// std::invalid_argument, with `key` and the allowed names, if the text is not the name() of any enumerator of E.
 template <class E>
 E one_of(const std::string& key, const std::string& text) {
   std::string allowed;

@@ -1,10 +1,10 @@
-// Structs of options as Python has them: bind_options makes a class of a struct's own members (fields.hpp), which is
-// filled by their names. A member that is added to the struct is known to Python by that alone.
+// Binds structs of options to Python. bind_options turns a struct's members (fields.hpp) into a class that is filled by
+// their names. A member added to the struct is available in Python without further changes.
 //
-// Members may be numbers, flags and texts; enumerators, by the words of their name(); structs like their own, given as
-// what is bound here, as a mapping by name or as a sequence in order; vectors, arrays, pairs, optionals and maps by
-// text of these; exchange::Asked; mesh::BoundarySet; and what else nanobind casts. None leaves a member as the struct
-// has it.
+// Members may be numbers, flags and texts; enumerators, given by their name(); structs of this kind, given as an object
+// of the bound class, as a mapping by name or as a sequence in order; vectors, arrays, pairs, optionals and
+// string-keyed maps of these; exchange::Asked; mesh::BoundarySet; and whatever else nanobind can cast. None keeps the
+// struct's default.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -51,24 +51,24 @@ using NamedValues = std::vector<std::pair<std::string, nanobind::object>>;
 // TypeError "turbulence: there is no option 'viscocity'; nearest: 'viscosity'; known: …".
 [[noreturn]] void refuse_name(const std::string& prefix, const std::string& name,
                               std::span<const std::string_view> known);
-// The items of a sequence; refused if it is none, or one of another length than `count` (-1: any).
+// The items of a sequence. An error if the value is not a sequence, or not of length `count` (-1: any).
 std::vector<nanobind::object> items(const std::string& key, nanobind::handle value, int count = -1);
-// The items of a mapping whose keys are texts.
+// The items of a mapping whose keys are strings.
 NamedValues named_items(const std::string& key, nanobind::handle value);
-// Values under the names that they have by their order; TypeError for more than there are names.
+// Assigns names to values by position; TypeError if there are more values than names.
 NamedValues in_order(std::vector<nanobind::object> values, std::span<const std::string_view> names,
                      const std::string& key);
 std::string text(const std::string& key, nanobind::handle value);
 std::int64_t integer(const std::string& key, nanobind::handle value);
 double number(const std::string& key, nanobind::handle value);
-// Numbers of an array of any shape as one of NumPy's type `kind` ('f', 'i', 'u') of so many bytes; refused where they
-// are of another kind.
+// The numbers of an array of any shape, as an array of NumPy's type `kind` ('f', 'i', 'u') with that many bytes per
+// value. An error if they are of another kind.
 nanobind::object flat_array(const std::string& key, nanobind::handle value, char kind, std::size_t bytes);
-// "Forcing(kind='band', radius=2.5, …)", and whether two objects of one class have the same values.
+// shown: "Forcing(kind='band', radius=2.5, …)". same: whether two objects of one class have equal values.
 std::string shown(nanobind::handle options);
 bool same(nanobind::handle options, nanobind::handle other);
 
-// What a member is for Python: enumerators are their words, vectors are lists, arrays tuples.
+// The Python value of a member: enumerators become their names, vectors lists, arrays tuples.
 template <class M>
 nanobind::object to_python(const M& value) {
   if constexpr (std::is_enum_v<M>) {
@@ -89,7 +89,7 @@ nanobind::object to_python(const M& value) {
   } else if constexpr (std::same_as<M, exchange::Asked>) {
     return nanobind::make_tuple(value.text, value.cache);
   } else if constexpr (std::same_as<M, mesh::BoundarySet>) {
-    return nanobind::cast(value != mesh::BoundarySet());  // whether it has any
+    return nanobind::cast(value != mesh::BoundarySet());  // whether the set has any boundaries
   } else {
     return nanobind::cast(value);
   }
@@ -98,7 +98,7 @@ nanobind::object to_python(const M& value) {
 template <OptionStruct S>
 void fill(S& options, const NamedValues& values, const std::string& prefix);
 
-// Gives a member Python's value. `key` names it: "turbulence: forcing.radius".
+// Sets a member from a Python value. `key` names the member in errors: "turbulence: forcing.radius".
 template <class M>
 void assign(M& member, nanobind::handle value, const std::string& key) {
   if constexpr (is<M, std::optional>) {
@@ -171,8 +171,8 @@ void assign(M& member, nanobind::handle value, const std::string& key) {
   }
 }
 
-// How a member of S is read and assigned. All members of S have one type here: nanobind's code for a property is then
-// compiled once per struct, not once per member.
+// How a member of S is read and assigned. All members of S share one type here, so that nanobind's code for a property
+// is compiled once per struct, not once per member.
 template <OptionStruct S>
 struct Member {
   nanobind::object (*read)(const S& options);
@@ -187,7 +187,7 @@ inline constexpr auto members = []<std::size_t... i>(std::index_sequence<i...>) 
                    const std::string& key) { bindings::assign(std::get<i>(fields(options)), value, key); }}...};
 }(std::make_index_sequence<field_count<S>>{});
 
-// Gives members the values of these names. `prefix` stands before names in errors: "turbulence: forcing.".
+// Sets the members with these names. `prefix` precedes names in errors: "turbulence: forcing.".
 template <OptionStruct S>
 void fill(S& options, const NamedValues& values, const std::string& prefix) {
   for (const auto& [name, value] : values) {
@@ -198,8 +198,8 @@ void fill(S& options, const NamedValues& values, const std::string& prefix) {
   }
 }
 
-// Binds S as a class whose objects are made of values in order and by name and have its members as attributes, and
-// whose `fields` are their names. `prefix` as in fill.
+// Binds S as a class. Its objects are constructed from values by position and by name, have the members as attributes,
+// and list their names in `fields`. `prefix` as in fill.
 template <OptionStruct S>
 void bind_options(nanobind::handle scope, const char* name, const std::string& prefix, const char* doc) {
   namespace nb = nanobind;

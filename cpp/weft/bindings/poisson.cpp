@@ -27,16 +27,16 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
-// Called with the iteration and the residual's norm; None for nothing.
+// Called with the iteration and the norm of the residual; may be None.
 using Progress = std::optional<nb::typed<nb::callable, void(int, double)>>;
 
-// [n][3] of coordinates, x y z one after the other.
+// Coordinates [n][3] as an array.
 Numpy<double, 2> places(std::vector<double>&& coordinates) {
   const std::size_t n = coordinates.size() / 3;
   return to_numpy(std::move(coordinates), {n, 3});
 }
 
-// An operator with the vectors and the solver a user of Python needs.
+// An operator, with the vectors and the solver that a Python user needs.
 template <class T>
 class Poisson {
  public:
@@ -69,7 +69,7 @@ class Poisson {
     return result(y_);
   }
 
-  // Seconds of each of `repeats` runs of the element kernel alone, after one that does not count.
+  // The time in seconds of each of `repeats` runs of the element kernel alone, after one warm-up run.
   std::vector<double> time_kernel(int repeats) {
     nb::gil_scoped_release release;
     std::vector<double> seconds;
@@ -85,7 +85,7 @@ class Poisson {
     return seconds;
   }
 
-  // Makes the levels; the coarse matrix's triplets of this rank, for the library that coarsens it further.
+  // Sets up the levels; returns this rank's triplets of the coarse matrix, for the library that coarsens it further.
   AnyDict make_multigrid(const mesh::Mesh& mesh, const std::vector<int>& orders, const std::string& smoother,
                          int degree, bool single, const std::string& method, int restart, bool algebraic,
                          const std::vector<LevelValues>& screening) {
@@ -117,7 +117,7 @@ class Poisson {
     nb::gil_scoped_release release;
     multigrid_->set_coarse(std::move(hierarchy));
   }
-  std::int64_t coarse_unknowns() const { return multigrid_->coarse_unknowns(); }  // of this rank
+  std::int64_t coarse_unknowns() const { return multigrid_->coarse_unknowns(); }  // on this rank
   AnyDict solve_multigrid(const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
                           const Progress& progress) {
     return solve(
@@ -134,7 +134,7 @@ class Poisson {
         [&](auto&&... arguments) { return merged ? merged_->solve(arguments...) : cg_->solve(arguments...); });
   }
 
-  // What a solve needs beside the operator is made on first use, outside the time of the solve.
+  // Whatever a solve needs besides the operator is created on first use, outside the timed part.
   void prepare(bool jacobi, bool merged) {
     if ((merged ? merged_ != nullptr : cg_ != nullptr) && jacobi == !inverse_diagonal_.empty()) return;
     const bool simd = op_->options().kernels == poisson::Kernels::simd;
@@ -179,7 +179,7 @@ class Poisson {
     const T* data;
     device::CopyKind kind;
   };
-  // Anything DLPack shows us that lies on the host or on the operator's device.
+  // Any DLPack array that is on the host or on the operator's device.
   Source checked(const Vector& v) const {
     if (static_cast<std::int64_t>(v.size()) != op_->unknowns())
       throw std::invalid_argument("poisson: a vector has " + std::to_string(op_->unknowns()) +
@@ -207,7 +207,7 @@ class Poisson {
                                                                     dlpack_device(*device_), device_->info().ordinal)));
   }
 
-  // What every solve has in common: `prepare` and `run` are called without Python's lock.
+  // The part common to all solves. `prepare` and `run` are called without Python's lock.
   template <class Prepare, class Run>
   AnyDict solve(const char* name, const Vector& b, std::optional<Vector> guess, int max_iterations, double tolerance,
                 const Progress& progress, const Prepare& prepare, const Run& run) {
@@ -215,7 +215,7 @@ class Poisson {
     std::optional<Source> first;
     if (guess) first = checked(*guess);
     solver::SolveOptions options{.name = name, .max_iterations = max_iterations, .tolerance = tolerance};
-    // On a GPU the host would wait for every iteration to look at its residual: only where somebody asked.
+    // On a GPU, the host would have to wait for every iteration to read its residual, so this is done only on request.
     if (device_->is_host() || progress.has_value()) {
       options.progress = [&](int iteration, double norm) {
         nb::gil_scoped_acquire acquire;

@@ -23,7 +23,7 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
-// The modes of one field, or of all of the velocity: a view that keeps the solver alive.
+// The modes of one field, or of all velocity components, as a view that keeps the solver alive.
 template <class T>
 nb::any modes_view(turbulence::Solver<T>& solver, std::complex<T>* data, bool velocity) {
   const turbulence::SpectralPart& part = solver.state().part;
@@ -40,7 +40,7 @@ nb::any modes_view(turbulence::Solver<T>& solver, std::complex<T>* data, bool ve
       device.info().ordinal)));
 }
 
-// A spectrum given as a Python function of an array of wavenumbers.
+// A spectrum, given as a Python function of an array of wavenumbers.
 using Spectrum = nb::typed<nb::callable, nb::any(Numpy<double, 1>)>;
 turbulence::Spectrum spectrum_of(const Spectrum& function) {
   return [function](std::span<const double> k, std::span<double> energy) {
@@ -86,7 +86,7 @@ void bind_initial_fields(nb::class_<turbulence::Solver<T>>& c) {
           "number"_a, "spectrum"_a, "seed"_a);
 }
 
-// Values at points: to the device, from it.
+// Copies values at points to and from the device.
 template <class T>
 void bind_values(nb::class_<turbulence::Solver<T>>& c) {
   using S = turbulence::Solver<T>;
