@@ -80,9 +80,7 @@ std::string write_checkpoint_folder(const std::string& folder, const CheckpointK
     write(unfinished, number);
   } catch (...) {
     std::error_code none;
-    if (comm.rank() == 0)
-      fs::remove_all(unfinished, none);  // if the disk is full, this makes room for the run's
-                                         // record
+    if (comm.rank() == 0) fs::remove_all(unfinished, none);  // on a full disk, frees space for the run's record
     throw;
   }
   comm.together([&] {

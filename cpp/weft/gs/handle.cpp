@@ -113,8 +113,7 @@ void leave_one(std::span<long long> ids, const mpi::Comm& comm) {
   });
   const auto host = device::open("host");
   std::vector<std::int64_t> least = lots;
-  exchange::GatherScatter<std::int64_t> gs(connectivity, host, exchange::Choice{});  // used once, so timing does not
-                                                                                     // pay off
+  exchange::GatherScatter<std::int64_t> gs(connectivity, host, exchange::Choice{});  // used once: not worth tuning
   device::Stream stream(host);
   gs.gather_scatter(least.data(), Op::min, stream);
   for (std::size_t i = 0; i < ids.size(); ++i) {
