@@ -11,8 +11,8 @@
 
 namespace weft::flow {
 
-// T: float or double. A sample is weighted with the time since the one before, so that the result is the time average
-// from begin() to the last sample, whatever the steps. It stores 11 + 5 scalars vectors of [entries].
+// T: float or double. Each sample is weighted with the time since the previous one, so that the result is the time
+// average from begin() to the last sample, whatever the step lengths. Stores 11 + 5 scalars vectors of [entries].
 template <class T>
 class Averages {
  public:
@@ -20,16 +20,16 @@ class Averages {
 
   // Resets the averages; the first sample covers the time since `time`.
   void begin(double time);
-  // Adds a sample of the state at its time; has no effect unless that is later than the last sample's.
+  // Adds a sample of the state at its time; no effect unless that time is later than the last sample's.
   void add(const State<T>& state, device::Stream& stream);
 
   double since() const { return since_; }  // when averaging began
   double until() const { return until_; }  // time of the last sample
   std::int64_t samples() const { return samples_; }
-  // Restores what the accessors above returned, to continue a stopped run; data() must be filled too.
+  // Restores the values of the accessors above, to continue a stopped run; data() must be filled too.
   void set(double since, double until, std::int64_t samples);
 
-  // "u", "v", "w", "p", the means; "uu", "vv", "ww", "uv", "uw", "vw", "pp", <u u> - <u><u> and so on; then for each
+  // "u", "v", "w", "p": the means. "uu", "vv", "ww", "uv", "uw", "vw", "pp": <u u> - <u><u> and so on. Then for each
   // scalar "s<number>", "s<number>s<number>", "us<number>", "vs<number>", "ws<number>".
   std::vector<std::string> names() const;
   int components() const { return 11 + 5 * scalars_; }

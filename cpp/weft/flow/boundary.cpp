@@ -15,7 +15,7 @@ namespace {
 
 constexpr device::Shape list_shape{256};
 std::int64_t list_blocks(std::int64_t count) { return (count + 255) / 256; }
-constexpr double axis_tolerance = 1e-6;  // relative; geometry from files in single precision passes
+constexpr double axis_tolerance = 1e-6;  // relative; loose enough for geometry from files in single precision
 constexpr const char* condition_words = "wall, velocity, outflow, symmetry";
 
 template <class T>
@@ -23,7 +23,7 @@ device::LoadedKernel flow_kernel(device::Device& device, const char* name) {
   return device.kernel<T>("flow", name);
 }
 
-// Owned entries where `wanted` holds.
+// The owned entries for which `wanted` is true.
 template <class Wanted>
 std::vector<std::int32_t> owned_where(std::int64_t unknowns, const Wanted& wanted) {
   std::vector<std::int32_t> list;
@@ -32,7 +32,7 @@ std::vector<std::int32_t> owned_where(std::int64_t unknowns, const Wanted& wante
   return list;
 }
 
-// The axis that a side is normal to; -1 for none.
+// The axis that a side is normal to; -1 if there is none.
 int axis_of(const double* normals, std::size_t points) {
   double total[3] = {};
   for (std::size_t p = 0; p < points; ++p)
@@ -105,7 +105,7 @@ Boundaries<T>::Boundaries(space::Space<T>& space, const std::map<std::string, Co
   const auto entries_of = [&](std::size_t face) { return std::span(face_entries).subspan(face * points, points); };
   const FaceGeometry geometry = face_geometry(mesh, space.order(), faces);
 
-  // The condition of each entry, whichever rank has the side: 0 free; larger values take precedence.
+  // The condition of each entry, no matter which rank holds the side: 0 is free; larger values take precedence.
   constexpr std::int32_t wall = std::numeric_limits<std::int32_t>::max();
   const auto strength = [&](std::int32_t boundary) {
     return static_cast<std::int32_t>(mesh.boundary_names.size()) - boundary;
@@ -165,8 +165,8 @@ Boundaries<T>::Boundaries(space::Space<T>& space, const std::map<std::string, Co
     pressure_mask_ = device::Array<T>(device, mask);
   }
 
-  // Quadrature weights times normals, of the sides where the velocity is known and of outflow. Only entries that move
-  // count among the first.
+  // Quadrature weights times normals: of the sides where the velocity is known, and of outflow sides. The former use
+  // only entries with a nonzero velocity.
   std::array<std::vector<T>, 2> normals;
   for (int which = 0; which < 2; ++which) {
     for (int c = 0; c < 3; ++c) {
@@ -270,7 +270,7 @@ void Boundaries<T>::prescribe(double time, T* u, device::Stream& stream) {
   if (has_inflow_ && pressure_singular_ && changed) check_net_flux(u, stream);
 }
 
-// Inflow and outflow must balance: otherwise no solenoidal velocity has these boundary values.
+// Inflow and outflow must balance; otherwise no solenoidal velocity has these boundary values.
 template <class T>
 void Boundaries<T>::check_net_flux(const T* u, device::Stream& stream) {
   flux_checked_ = true;
@@ -292,7 +292,7 @@ void Boundaries<T>::check_net_flux(const T* u, device::Stream& stream) {
       speed += v * v;
     }
     flux[0] += sum;
-    flux[1] += std::sqrt(area * speed);  // also where all velocities are tangential, up to rounding
+    flux[1] += std::sqrt(area * speed);  // stays meaningful if all velocities are tangential up to rounding
   }
   space_.comm().sum(flux, 2);
   const double allowed = std::is_same_v<T, double> ? 1e-6 : 1e-4;

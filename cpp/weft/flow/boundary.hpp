@@ -1,9 +1,9 @@
 // Boundary conditions of a flow: the prescribed entries of vectors, their values, and the contributions of boundaries
 // to right-hand sides.
 //
-// Where sides with different conditions meet at a point, a wall takes precedence over a prescribed velocity, the
-// boundary named first in the mesh over another with a prescribed velocity, and prescribed values over symmetry and
-// outflow. The pressure is 0 on all points of an outflow.
+// If sides with different conditions meet at a point, a wall takes precedence over a prescribed velocity; of two
+// boundaries with a prescribed velocity, the one named first in the mesh takes precedence; and prescribed values take
+// precedence over symmetry and outflow. The pressure is 0 at all points of an outflow.
 #pragma once
 
 #include <array>
@@ -19,42 +19,42 @@
 
 namespace weft::flow {
 
-// A function of position and time, in device memory: values [components][stride] at the first n of the points
+// A function of position and time, in device memory: sets values [components][stride] at the first n of the points
 // [3][stride].
 template <class T>
 using Function = std::function<void(const T* places, std::int64_t stride, std::int64_t n, double time, T* values,
                                     device::Stream& stream)>;
 
 // wall: u = 0. velocity: given values. outflow: p = 0, nu du/dn = min(n . u, 0) u / 2 (directional do-nothing: Braack
-// and Mucha, J. Comput. Math. 32, 2014). symmetry: n . u = 0, no shear stress; the side is normal to an axis.
+// and Mucha, J. Comput. Math. 32, 2014). symmetry: n . u = 0 and no shear stress; the side must be normal to an axis.
 enum class Kind { wall, velocity, outflow, symmetry };
 std::string name(Kind kind);
 
 template <class T>
 struct Condition {
   Kind kind = Kind::wall;
-  Function<T> velocity = {};  // of three components, where kind is velocity
+  Function<T> velocity = {};  // three components, if kind is velocity
   bool steady = true;         // the values do not depend on time
 };
 
-// value: s is given. flux: kappa ds/dn is given. insulated: no flux.
+// value: s is given. flux: kappa ds/dn is given. insulated: zero flux.
 enum class ScalarKind { value, flux, insulated };
 std::string name(ScalarKind kind);
 
 template <class T>
 struct ScalarCondition {
   ScalarKind kind = ScalarKind::insulated;
-  Function<T> values = {};  // one component, where kind is value or flux
+  Function<T> values = {};  // one component, if kind is value or flux
   bool steady = true;
 };
 
-// Entries of a vector (owned by this rank), their coordinates, and the values of a function there.
+// Entries of a vector (owned by this rank), their coordinates, and the values of a function at these points.
 template <class T>
 class Prescribed {
  public:
   Prescribed(const space::Space<T>& space, const std::vector<std::int32_t>& entries, Function<T> function,
              int components, bool steady);
-  // The values at `time` are there.
+  // Makes the values those at `time`.
   void evaluate(double time, device::Stream& stream);
   int count() const { return static_cast<int>(list_.size()); }
   bool steady() const { return steady_; }
@@ -68,7 +68,7 @@ class Prescribed {
   device::Array<T> places_, values_;
 };
 
-// Of velocity and pressure. T: float or double.
+// Boundaries for velocity and pressure. T: float or double.
 template <class T>
 class Boundaries {
  public:
@@ -88,7 +88,7 @@ class Boundaries {
   void add_flux(T a, const T* u, T* rhs, device::Stream& stream) const;
   // f += (v, min(n . u, 0) u / 2) on outflow.
   void add_backflow(const T* u, T* f, device::Stream& stream) const;
-  // rhs += nu (n x grad q, curl u) on boundaries of prescribed velocity. The halo of u gets filled. (collective)
+  // rhs += nu (n x grad q, curl u) on boundaries of prescribed velocity. Fills the halo of u. (collective)
   void add_wall_vorticity(T viscosity, T* u, T* rhs, device::Stream& stream);
 
   std::int64_t bytes() const;
@@ -121,7 +121,7 @@ class Boundaries {
   device::Kernel<int, const std::int32_t*, const std::int32_t*, const std::int32_t*, const T*, T*> add_rows_;
 };
 
-// Of one scalar. Boundaries without a condition are insulated.
+// Boundaries for one scalar. Boundaries without a condition are insulated.
 template <class T>
 class ScalarBoundaries {
  public:
@@ -136,7 +136,7 @@ class ScalarBoundaries {
  private:
   device::Array<T> mask_;
   std::vector<Prescribed<T>> values_, fluxes_;
-  std::vector<device::Array<T>> areas_;  // of fluxes_
+  std::vector<device::Array<T>> areas_;  // of the sides in fluxes_
   device::Kernel<int, const std::int32_t*, const T*, T*> put_;
   device::Kernel<int, const std::int32_t*, const T*, const T*, T*> flux_;
 };

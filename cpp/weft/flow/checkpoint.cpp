@@ -19,7 +19,7 @@ struct NamedVectors {
   T* data = nullptr;
 };
 
-// Vectors that the host can read and write: themselves, or copies of those on a GPU.
+// Vectors that the host can read and write: the vectors themselves, or copies if they are on a GPU.
 template <class T>
 class HostVectors {
  public:
@@ -36,7 +36,7 @@ class HostVectors {
       host_.push_back(copies ? memory_.data() + v * static_cast<std::size_t>(space.entries()) : vectors_[v]);
   }
 
-  // Of a local element, [vectors][points].
+  // Reads the values of a local element, [vectors][points].
   void get(std::int64_t element, T* values) const {
     const std::int32_t* entries = index_.data() + element * points_;
     for (const T* vector : host_)
@@ -70,7 +70,7 @@ class HostVectors {
   space::Space<T>& space_;
   device::Stream stream_;
   std::vector<std::int32_t> index_;  // [elements][points] entry of each point
-  std::int64_t points_;              // of an element
+  std::int64_t points_;              // per element
   std::vector<T*> vectors_, host_;
   std::vector<T> memory_;
 };
@@ -82,8 +82,8 @@ std::vector<mesh::ElementField> fields_of(std::span<const NamedVectors<T>> vecto
   return fields;
 }
 
-// The fields that a restart needs for this number of levels: the explicit terms of level 0 are computed by the next
-// step.
+// The fields that a restart needs for this number of levels. The explicit terms of level 0 are not among them: the next
+// step computes them.
 template <class T>
 std::vector<NamedVectors<T>> vectors_of(State<T>& state, int levels, bool explicit_terms) {
   std::vector<NamedVectors<T>> vectors{{"pressure", 1, state.pressure()}};

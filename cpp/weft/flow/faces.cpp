@@ -20,7 +20,7 @@ FaceGeometry face_geometry(const mesh::Mesh& mesh, int order, std::span<const sp
     const auto at = [&](int a, int b, int layer, int c) {
       return x[3 * space::point_of_side(side, a, b, n, layer) + c];
     };
-    // The sense in which x_a x x_b points outward: with r, s, t right-handed, that of the other two is turned for s.
+    // The sign for which x_a x x_b points outward. With r, s, t right-handed, it is reversed for s.
     const double sense = (side % 2 == 1 ? 1 : -1) * (side / 2 == 1 ? -1 : 1);
     for (int b = 0; b < n; ++b) {
       for (int a = 0; a < n; ++a) {

@@ -1,4 +1,4 @@
-// The geometry of element sides on boundaries: normals, and the metric for derivatives there.
+// The geometry of element sides on boundaries: normals, and the metric for derivatives on them.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace weft::flow {
 
 using Vector = std::array<double, 3>;
 
-// Of points (a, b) of sides, lexicographic, a fastest, [side][…][n1^2]. r is the reference coordinate that points into
-// the element, from the side.
+// At the points (a, b) of sides, in lexicographic order, a fastest: [side][…][n1^2]. r is the reference coordinate that
+// points from the side into the element.
 struct FaceGeometry {
   std::vector<double> normals;   // [side][3][n1^2]: w n dA, outward
   std::vector<double> metric;    // [side][9][n1^2]: dr/dx_j, da/dx_j, db/dx_j

@@ -12,7 +12,7 @@
 namespace weft::flow {
 namespace {
 
-// The inverse of a small matrix [n][n] by Gauss and Jordan with pivots.
+// The inverse of a small matrix [n][n] by Gauss-Jordan elimination with pivoting.
 std::vector<double> inverse(std::vector<double> a, int n) {
   std::vector<double> b(a.size());
   for (int i = 0; i < n; ++i) b[i * n + i] = 1;
@@ -70,7 +70,7 @@ std::vector<double> filter_matrix(int order, const FilterOptions& options) {
   std::vector<double> matrix(basis.size());
   for (int i = 0; i < n; ++i) {
     for (int m = 0; m < n; ++m) {
-      // The identity minus the part removed from the highest modes: rows sum to 1 up to rounding.
+      // The identity minus what is removed from the highest modes, so that rows sum to 1 up to rounding.
       double sum = i == m ? 1 : 0;
       for (int k = order - options.modes + 1; k <= order; ++k) {
         const double place = static_cast<double>(k - order + options.modes) / options.modes;

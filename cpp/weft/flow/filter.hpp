@@ -1,8 +1,9 @@
-// An explicit filter of the highest modes of each element, which keeps fields continuous.
+// An explicit filter for the highest modes of each element, which keeps fields continuous.
 //
 // Fischer and Mullen, C. R. Acad. Sci. Paris 332 (2001): in the basis (1 -+ x) / 2, L_k - L_{k-2} (k = 2 .. N), whose
-// members from 2 on vanish at the ends of a line, mode k > N - modes is multiplied by 1 - strength ((k - N + modes) /
-// modes)^2. With modes = 1 that is their filter, strength times the interpolant of degree N - 1 and the rest of u.
+// members with k >= 2 vanish at both ends of a line, mode k > N - modes is multiplied by 1 - strength ((k - N + modes)
+// / modes)^2. With modes = 1 this is their filter: strength times the interpolant of degree N - 1 plus (1 - strength)
+// times u.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ struct FilterOptions {
   int modes = 1;        // 1 .. N - 1
 };
 
-// Of values on the GLL points of a line, [n1][n1] row-major. std::invalid_argument for options out of range.
+// The filter matrix for values at the GLL points of a line, [n1][n1] row-major. std::invalid_argument for options out
+// of range.
 std::vector<double> filter_matrix(int order, const FilterOptions& options);
 
 // T: float or double.
@@ -27,9 +29,8 @@ class Filter {
  public:
   // CollectiveError on all ranks for options out of range. (collective)
   Filter(space::Space<T>& space, const FilterOptions& options);
-  // The owned entries of `fields` vectors where mask is 1 (null: all) get their filtered values; work and mask
-  // [fields][entries].
-  // The halo of u gets filled. (collective)
+  // Replaces the owned entries of `fields` vectors where mask is 1 (null: everywhere) by their filtered values. work
+  // and mask: [fields][entries]. Fills the halo of u. (collective)
   void apply(int fields, const T* mask, T* u, T* work, device::Stream& stream);
   std::int64_t bytes() const { return static_cast<std::int64_t>(matrix_.bytes() + index_.bytes()); }
 

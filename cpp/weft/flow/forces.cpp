@@ -100,7 +100,7 @@ std::vector<Force> Forces<T>::compute(T* u, T* p, double viscosity, const Vector
     for (int b = 0; b < n; ++b) {
       for (int a = 0; a < n; ++a) {
         const std::size_t point = static_cast<std::size_t>(b) * n + a;
-        double slope[3][3] = {};  // du_c/dr, du_c/da, du_c/db; r into the element
+        double slope[3][3] = {};  // du_c/dr, du_c/da, du_c/db; r points into the element
         for (int c = 0; c < 3; ++c) {
           for (int m = 0; m < n; ++m) {
             slope[c][0] += derivative[m] * values[c][at[space::point_of_side(side, a, b, n, m)]];
@@ -116,8 +116,8 @@ std::vector<Force> Forces<T>::compute(T* u, T* p, double viscosity, const Vector
         const double pressure = values[3][at[space::point_of_side(side, a, b, n)]];
         const Vector normal = normal_of(f, point);
         const double area = std::hypot(normal[0], normal[1], normal[2]);
-        Vector arm{}, push{}, drag{};  // the pressure's and the viscous part of w t dA
-        double across = 0;             // the part of drag along the normal
+        Vector arm{}, push{}, drag{};  // lever arm, pressure and viscous parts of w t dA
+        double across = 0;             // the component of drag along the normal
         for (int c = 0; c < 3; ++c) {
           arm[c] = places_[(f * 3 + c) * face + point] - centre[c];
           push[c] = pressure * normal[c];

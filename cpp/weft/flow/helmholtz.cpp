@@ -25,7 +25,7 @@ solver::ComponentSystem<T> system_of(std::string name, poisson::Operator<T>& sti
   system.unknowns = space.unknowns();
   system.p = scratch;
   system.v = scratch + 3 * space.entries();
-  space.exchange(components);  // tune it during set-up, not in the first step
+  space.exchange(components);  // tunes the exchange during set-up, not in the first step
   if (const auto* simd = stiffness.simd()) {
     system.fused = [passes = poisson::ComponentPasses<T>(*simd, space.mass(), mask, components)](
                        const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) {

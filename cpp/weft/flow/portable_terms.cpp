@@ -26,7 +26,7 @@ int skew_elements_per_block(int order, int scalar_bytes) {
   return device::elements_per_block(n * n, scalar_bytes * (n * n * n + 6 * n * n), 256);
 }
 
-// As the Poisson operator's columns, which take lines in the same way.
+// The same as for the column kernels of the Poisson operator, which process lines in the same way.
 int flow_elements_per_block(int order, int scalar_bytes) {
   return poisson::elements_per_block(order, poisson::Threads::columns, scalar_bytes);
 }
@@ -36,8 +36,8 @@ int ConvectBlocks::threads(int order) const {
   return elements * m * std::min(m, 2 * pairs);
 }
 
-// Found by trying, with what kernels/flow_convect.hpp has for them, by the model of docs/model-kernels.md. Few pairs at
-// high orders, where the velocity at the fine points of all layers does not fit into registers.
+// Found by trying the values for which kernels/flow_convect.hpp has code, with the model of docs/model-kernels.md. At
+// high orders there are few pairs, because the velocity at the fine points of all layers does not fit into registers.
 ConvectBlocks convect_blocks(int order, int scalar_bytes) {
   static constexpr ConvectBlocks of_double[]{{7, 2}, {5, 3}, {3, 3}, {1, 4}, {1, 5}, {1, 6}, {1, 6}, {1, 4},
                                              {1, 4}, {1, 3}, {1, 3}, {1, 3}, {1, 3}, {1, 2}, {1, 2}};

@@ -1,6 +1,6 @@
 // The flow's terms on a range of a rank's elements, on any device: kernels/flow_terms.hpp.
 //
-// Z^T and communication are in Terms.
+// The gather Z^T and communication are in Terms.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,26 @@
 
 namespace weft::flow {
 
-// Elements per GPU block: of flow_convect_skew, and of the other kernels of kernels/flow_terms.hpp.
+// Elements per GPU block: for flow_convect_skew, and for the other kernels of kernels/flow_terms.hpp.
 int skew_elements_per_block(int order, int scalar_bytes);
 int flow_elements_per_block(int order, int scalar_bytes);
 
-// What a block of flow_convect takes at a time: pairs of layers of fine points of some elements. On the host, one pair.
+// What a block of flow_convect processes at a time: pairs of layers of fine points of some elements. On the host, one
+// pair.
 struct ConvectBlocks {
   int elements = 1, pairs = 1;
   int threads(int order) const;
 };
 ConvectBlocks convect_blocks(int order, int scalar_bytes);
-// The constants that flow_convect is compiled with, but for its type.
+// The constants that flow_convect is compiled with, except its type.
 std::vector<device::Define> convect_constants(int order, const ConvectBlocks& blocks);
 
-// T: float or double. Values out are by points, [field][points of the rank]. `u` and `fields` are assembled vectors
-// [field][stride].
+// T: float or double. Output values are stored by point, [field][points of the rank]. `u` and `fields` are assembled
+// vectors [field][stride].
 template <class T>
 class PortableTerms {
  public:
-  // mesh: in the order of the index, [points] entry of a vector. (collective)
+  // mesh: with its elements in the order of the index. index: [points] entry of a vector for each point. (collective)
   PortableTerms(const mesh::Mesh& mesh, int order, std::span<const std::int32_t> index, std::int64_t stride,
                 const std::shared_ptr<device::Device>& device);
 
@@ -50,7 +51,7 @@ class PortableTerms {
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
-  // By value into the kernels: matches Metric of kernels/flow_terms.hpp.
+  // Passed to kernels by value: must match Metric of kernels/flow_terms.hpp.
   struct Metric {
     const T *maps, *nodes, *stored;
   };
@@ -60,7 +61,7 @@ class PortableTerms {
   struct Lines {
     T even[64], odd[64], points[16], weights[16];
   };
-  // The kernels that take lines from column to column; `Rest` follows the vector they differentiate.
+  // The kernels that pass lines from column to column; `Rest` are the parameters after the vector they differentiate.
   template <class... Rest>
   using Columns = device::Kernel<int, int, Metric, Lines, const std::int32_t*, const T*, Rest...>;
   void make_lines(int order);

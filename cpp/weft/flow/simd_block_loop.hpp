@@ -12,7 +12,8 @@
 
 namespace weft::flow {
 
-// block(number, prefetch) for the blocks of a chunk; what they add to starts from 0.
+// Calls block(number, prefetch) for the blocks of a chunk. Before each call, zeroes the entries that this block is the
+// first to add to.
 template <class T, class Block>
 void run_blocks(const SimdCall<T>& c, space::Range chunk, const T* in, int fields, T* out, int outputs, int steps,
                 Block&& block) {
@@ -33,7 +34,7 @@ void run_blocks(const SimdCall<T>& c, space::Range chunk, const T* in, int field
   }
 }
 
-// use(point of the plane, cofactors, quadrature weight) for the points of plane k.
+// Calls use(point of the plane, cofactors, quadrature weight) for the points of plane k.
 template <int n, class T, class Use>
 WEFT_ALWAYS_INLINE void points_of_plane(const SimdCall<T>& c, Cofactors<n, T>& cofactors, Prefetch<T>& ahead, int k,
                                         Use&& use) {

@@ -1,4 +1,4 @@
-// What the flow's block kernels read besides the numbering's own blocks, and the terms an order has.
+// What the flow's block kernels read besides the blocks of the numbering, and the table of terms of one order.
 #pragma once
 
 #include <array>
@@ -11,25 +11,25 @@ namespace weft::flow {
 
 using mesh::Shape;
 
-// Matrices by even and odd parts (element/even_odd.hpp), n GLL and m dealiasing points.
+// Matrices by even and odd parts (element/even_odd.hpp), for n GLL points and m dealiasing points.
 template <class T>
 struct SimdTables {
   const T *derivative, *transposed;  // D, D^T [n][n]
   const T* conservative;             // W D W^-1 [n][n]
-  const T *value, *slope;            // to the fine points [m][n]
-  const T* project;                  // value^T times the weights there [n][m]
+  const T *value, *slope;            // interpolation and derivative at the fine points [m][n]
+  const T* project;                  // value^T times the weights of the fine points [n][m]
   const T *points, *weights;         // [n]
   const T* fine_points;              // [m]
 };
 
 template <class T>
 struct SimdGeometry {
-  const Shape* shape;    // [blocks]: the most general of a block's elements
+  const Shape* shape;    // [blocks]: the most general shape among a block's elements
   const T* maps;         // affine and trilinear: [blocks][8][3][lanes], mesh/trilinear.hpp
   const T* coordinates;  // curved: [blocks][3][columns j n + i][k][lanes]
 };
 
-// One call of a term: u [3][entries] (convection), f [count][entries], out; f may be u.
+// The arguments of one call of a term: u [3][entries] (convection only), f [count][entries], out. f may be u.
 template <class T>
 struct SimdCall {
   const space::BlockIndex& blocks;
@@ -43,7 +43,7 @@ struct SimdCall {
   int count;
 };
 
-// The terms of one order on a chunk of blocks, by Term; scratch has scratch_values values.
+// The terms of one order on a chunk of blocks, indexed by Term; scratch holds scratch_values values.
 template <class T>
 struct SimdFunctions {
   using Function = void (*)(const SimdCall<T>&, space::Range chunk, T* scratch);
@@ -51,7 +51,7 @@ struct SimdFunctions {
   std::int64_t scratch_values;
 };
 
-// std::invalid_argument outside orders 1..15.
+// std::invalid_argument for orders outside 1..15.
 template <class T>
 const SimdFunctions<T>& simd_functions(int order);
 

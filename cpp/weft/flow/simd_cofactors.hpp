@@ -1,4 +1,4 @@
-// The metric of a block, made row by row.
+// The metric of a block, computed row by row and stored.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ using space::cross;
 using space::cube;
 using space::Vec3;
 
-// The cofactors C_r, C_s, C_t of a block, J grad r_a, row after row of its points.
+// The cofactors C_a = J grad r_a (C_r, C_s, C_t) of a block, for one row of points after another.
 template <int n, class T>
 class Cofactors {
   using V = Vec<T>;
@@ -53,7 +53,7 @@ class Cofactors {
       curved_plane(k);
     }
   }
-  // 9 vectors per point: the x, y, z components of C_r, C_s, C_t; points are `step` vectors apart.
+  // 9 vectors per point: the x, y, z components of C_r, C_s, C_t. Points are `step` vectors apart.
   const V* row(int j) {
     if (shape_ == Shape::trilinear)
       trilinear_row(j);
@@ -73,7 +73,7 @@ class Cofactors {
     to[3] = s.x, to[4] = s.y, to[5] = s.z;
     to[6] = t.x, to[7] = t.y, to[8] = t.z;
   }
-  // Along a row dx/dr does not change, dx/ds = s0 + r1 r and dx/dt = t0 + t1 r.
+  // Along a row dx/dr is constant, dx/ds = s0 + r1 r and dx/dt = t0 + t1 r.
   __attribute__((noinline)) void trilinear_row(int j) {
     const T s = t_.points[j];
     const Vec3<T> xr = r0_ + r1_ * s, t0 = a(3) + a(6) * s, t1 = a(5) + a(7) * s;
@@ -86,7 +86,7 @@ class Cofactors {
     }
   }
 
-  // The coordinates are a field like others.
+  // The coordinates are interpolated like a field.
   __attribute__((noinline)) void read(const V* from) {
     for (int c = 0; c < 3; ++c) {
       V* X = X_ + c * field_vectors<n, n>;
@@ -106,7 +106,7 @@ class Cofactors {
     k_ = k;
   }
   void curved_row(int j) {
-    const V* at[9];  // of dx/dr, dx/ds, dx/dt the components' rows
+    const V* at[9];  // rows of the components of dx/dr, dx/ds, dx/dt
     for (int c = 0; c < 3; ++c) {
       at[c] = r_ + (c * n + j) * n;
       at[3 + c] = s_ + (c * n + j) * n;
@@ -126,8 +126,8 @@ class Cofactors {
   Shape shape_;
   V* row_;
   const T* maps_ = nullptr;  // affine and trilinear
-  Vec3<T> r0_, r1_, s0_;     // trilinear, of the plane: dx/dr = r0 + r1 s, dx/ds = s0 + r1 r
-  // Curved: x on planes and its derivative along t; of the plane [3][n][n] dx/dr and dx/ds; of a row dx/dt.
+  Vec3<T> r0_, r1_, s0_;     // trilinear, for the current plane: dx/dr = r0 + r1 s, dx/ds = s0 + r1 r
+  // Curved: x on planes and its derivative along t; for the current plane dx/dr and dx/ds, [3][n][n]; for a row dx/dt.
   V *X_ = nullptr, *Q_ = nullptr, *r_ = nullptr, *s_ = nullptr, *rows_ = nullptr;
   int k_ = 0;
 };

@@ -1,5 +1,5 @@
-// The metric of a block on its GLL points, computed column by column in t and point by point where it is used, so that
-// it stays in registers. simd_cofactors.hpp computes it row by row and stores it.
+// The metric of a block at its GLL points, computed column by column in t, and point by point where it is used, so that
+// it stays in registers. In contrast, simd_cofactors.hpp computes it row by row and stores it.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ using simd::contract;
 using space::cross;
 using space::Vec3;
 
-// use(std::integral_constant<Shape, shape>).
+// Calls use(std::integral_constant<Shape, shape>).
 template <class Use>
 WEFT_ALWAYS_INLINE void with_shape(Shape shape, Use&& use) {
   switch (shape) {
-    case Shape::box:  // not told from other parallelepipeds
+    case Shape::box:  // treated like any other parallelepiped
     case Shape::affine:
       return use(std::integral_constant<Shape, Shape::affine>{});
     case Shape::trilinear:
@@ -32,7 +32,8 @@ WEFT_ALWAYS_INLINE void with_shape(Shape shape, Use&& use) {
   }
 }
 
-// The cofactors C_r, C_s, C_t, J grad r_a: slab(i) for the points of one r, column(j) for those of one s of it, at(k).
+// The cofactors C_a = J grad r_a (C_r, C_s, C_t). Call slab(i) for the points with the same r, column(j) for those with
+// the same s in the slab, and at(k) for a point.
 template <int n, class T>
 class ColumnCofactors {
   using V = Vec<T>;
@@ -74,7 +75,7 @@ class ColumnCofactors {
     else if (shape_ == Shape::curved)
       curved(j);
   }
-  // Of C_r, C_s, C_t the x, y, z components at the column's point k; shape is shape().
+  // The x, y, z components of C_r, C_s, C_t at point k of the column; shape must be shape().
   template <Shape shape>
   WEFT_ALWAYS_INLINE void at(int k, V (&c)[9]) const {
     if constexpr (shape == Shape::affine) {
@@ -105,7 +106,7 @@ class ColumnCofactors {
   WEFT_ALWAYS_INLINE void put(int to, const Vec3<T>& v) {
     column_[3 * to] = v.x, column_[3 * to + 1] = v.y, column_[3 * to + 2] = v.z;
   }
-  // Along a column dx/dt does not change, dx/dr = r0 + r1 t and dx/ds = s0 + s1 t.
+  // Along a column dx/dt is constant, dx/dr = r0 + r1 t and dx/ds = s0 + s1 t.
   __attribute__((noinline)) void trilinear(int j) {
     const T s = t_.points[j];
     const Vec3<T> r0 = a(1) + a(4) * s, r1 = a(5) + a(7) * s, s0 = s0_, s1 = s1_, xt = t0_ + s1_ * s;
@@ -157,13 +158,13 @@ class ColumnCofactors {
 
   const SimdTables<T>& t_;
   Shape shape_;
-  V* column_;  // affine: C; trilinear: C's coefficients of 1, t and, for C_t, t^2; curved: dx/dt [3][n]
+  V* column_;  // affine: C; trilinear: coefficients in C of 1, t and, for C_t, t^2; curved: dx/dt [3][n]
   int i_ = 0;
   const T* maps_ = nullptr;                          // affine and trilinear
   Vec3<T> s0_, s1_, t0_;                             // trilinear: dx/ds = s0 + s1 t, dx/dt = t0 + s1 s
   const V* x_ = nullptr;                             // curved: coordinates [3][column][k],
   V *xr_ = nullptr, *xs_ = nullptr;                  // dx/dr of the block, dx/ds of the slab [3][column][k],
-  const V *along_r_ = nullptr, *along_s_ = nullptr;  // the column's
+  const V *along_r_ = nullptr, *along_s_ = nullptr;  // those of the column
 };
 
 }  // namespace weft::flow

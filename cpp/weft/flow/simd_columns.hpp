@@ -1,4 +1,5 @@
-// Columns in t of a block, of several fields at a time, between assembled vectors and fields in scratch.
+// Columns in t of a block, for several fields at a time: transfers between assembled vectors and fields in scratch
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace weft::flow {
 
-// use(field, column, values[n]) for all columns of a block.
+// Calls use(field, column, values[n]) for all columns of a block.
 template <int n, class T, class Use>
 __attribute__((noinline)) void read_columns(const space::BlockIndex& d, std::int64_t block, const T* x,
                                             std::int64_t entries, int fields, Use use) {
@@ -23,7 +24,8 @@ __attribute__((noinline)) void read_columns(const space::BlockIndex& d, std::int
   });
 }
 
-// make(field, column, values[n]) gives what is added to the vectors; insides that a block alone has are written.
+// make(field, column, values[n]) computes what is added to the vectors; interior entries, which belong to one block
+// alone, are overwritten instead.
 template <int n, class T, class Make>
 __attribute__((noinline)) void add_columns(const space::BlockIndex& d, std::int64_t block, T* y, std::int64_t entries,
                                            int fields, Make make) {
@@ -37,7 +39,7 @@ __attribute__((noinline)) void add_columns(const space::BlockIndex& d, std::int6
   });
 }
 
-// Columns of a term into planes.
+// Reads the columns of a term into planes.
 template <int n, class T>
 void read_values(const space::BlockIndex& d, std::int64_t block, const T* x, std::int64_t entries, int fields,
                  Vec<T>* U) {

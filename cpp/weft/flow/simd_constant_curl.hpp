@@ -1,6 +1,6 @@
-// The curl where the metric is constant: with x_a = dx/dr_a (C_r = x_s x x_t and so on) and v_a = x_a . u,
+// The curl for a constant metric: with x_a = dx/dr_a (C_r = x_s x x_t and so on) and v_a = x_a . u,
 //   sum_a C_a x D_a u = x_r (D_s v_t - D_t v_s) + x_s (D_t v_r - D_r v_t) + x_t (D_r v_s - D_s v_r),
-// six derivatives instead of nine. Two passes, as in simd_derivatives.hpp.
+// which takes six derivatives instead of nine. Two passes, as in simd_derivatives.hpp.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ __attribute__((noinline)) void block_of_constant_curl(const SimdCall<T>& c, std:
   using V = Vec<T>;
   constexpr int n = N + 1, field = field_vectors<n, n>, step = pitch<n>;
   const SimdTables<T>& tables = c.tables;
-  // Of the block: v_r, v_t, which are differentiated along s in the second pass, and what the first one knows of the
-  // three components. Of a slab: v_s, then derivatives along s. Of a column: the fields, then the result.
+  // Per block: v_r and v_t, which the second pass differentiates along s, and the contributions of the first pass to
+  // the three components. Per slab: v_s, then derivatives along s. Per column: the fields, then the result.
   V *vr = scratch.take(field), *vt = scratch.take(field), *Ar = scratch.take(field), *As = scratch.take(field),
     *At = scratch.take(field), *vs = scratch.take(n * step), *S = scratch.take(n * step), *f = scratch.take(3 * n);
-  V x[9];  // of x_r, x_s, x_t the components
+  V x[9];  // components of x_r, x_s, x_t
   for (int a = 0; a < 9; ++a) x[a] = simd::load(c.geometry.maps + (block * 24 + 3 + a) * simd::lanes<T>);
   const space::BlockColumns<n, T> columns(c.blocks, block);
   for (int j = 0; j < n; ++j) {

@@ -1,4 +1,4 @@
-// (v, (u . grad) f) on the dealiasing points.
+// The convection term (v, (u . grad) f), integrated at the dealiasing points.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@
 
 namespace weft::flow {
 
-// The projection onto [n] of W_r df/dr + W_s df/ds + W_t df/dt on a row of fine points; all rows by parts, W [3][m]. Of
-// a product fg at opposite points, the sum is (f_+ + f_-) even g + (f_+ - f_-) odd g and so forth.
+// Projects W_r df/dr + W_s df/ds + W_t df/dt on a row of fine points onto [n] points. All rows are stored by parts; W
+// is [3][m]. For a product f g, the sum over two opposite points is (f_+ + f_-) even g + (f_+ - f_-) odd g, and
+// similarly for the difference.
 template <int n, class T>
 __attribute__((noinline)) void convect_row(const SimdTables<T>& t, const Vec<T>* __restrict__ B,
                                            const Vec<T>* __restrict__ Bs, const Vec<T>* __restrict__ Bt,
@@ -60,8 +61,8 @@ void convect(const SimdCall<T>& c, space::Range chunk, T* scratch) {
     const bool same = f == c.u;
     run_blocks<T>(c, chunk, f, fields, out, fields, m * m, [&](std::int64_t block, Prefetch<T>& ahead) {
       Scratch<T> s(scratch);
-      // Layers of values and of slopes along t, which the results take the place of; of one layer [m][n] the
-      // velocity, then values and slopes field by field, so that these stay in the first cache.
+      // Per field: layers of values and of slopes along t, which are replaced by the results. Per layer [m][n]: the
+      // velocity, then values and slopes one field at a time, so that these stay in the first-level cache.
       V *F = s.take(3 * fine_field), *Q = s.take(3 * fine_field), *own = same ? F : s.take(3 * fine_field);
       V *B = s.take(3 * m * n), *Bs = s.take(3 * m * n), *Bt = s.take(m * n), *H = s.take(m * n),
         *W = s.take(3 * m * m);

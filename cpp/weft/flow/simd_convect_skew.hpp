@@ -1,4 +1,4 @@
-// (v, (u . grad) f) and its conservative form, half each, on the GLL points.
+// The average of (v, (u . grad) f) and its conservative form, at the GLL points.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace weft::flow {
 
-// Of plane u of a field, [n][n] columns apart: S = du/ds.
+// S = du/ds in a plane of a field, where u is [n][n] columns apart.
 template <int n, class T>
 __attribute__((noinline)) void skew_slopes(const T* __restrict__ derivative, const Vec<T>* __restrict__ u,
                                            Vec<T>* __restrict__ S) {
@@ -26,8 +26,8 @@ __attribute__((noinline)) void skew_slopes(const T* __restrict__ derivative, con
     contract<n, T>(derivative, line, [=](int j, V v) WEFT_LAMBDA_INLINE { S[j * n + i] = v; });
   }
 }
-// Row by row in U, [n][n] columns apart as u: both forms along r, and the advective one along s; the fluxes along s in
-// place of S = du/ds. W: [2][n][n].
+// Writes to U, row by row: both forms along r, and the advective form along s. Replaces S = du/ds by the fluxes along
+// s. U is [n][n] columns apart, like u. W: [2][n][n].
 template <int n, class T>
 __attribute__((noinline)) void skew_rows(const T* __restrict__ derivative, const T* __restrict__ conservative,
                                          const Vec<T>* __restrict__ W, const Vec<T>* __restrict__ u,
@@ -48,7 +48,7 @@ __attribute__((noinline)) void skew_rows(const T* __restrict__ derivative, const
     contract<n, T>(conservative, line, [&](int i, V v) WEFT_LAMBDA_INLINE { U[i * step] = sum[i] + v; });
   }
 }
-// What the fluxes S give along s, added to u.
+// Adds the contribution of the fluxes S along s to u.
 template <int n, class T>
 __attribute__((noinline)) void add_skew_lines(const T* __restrict__ conservative, const Vec<T>* __restrict__ S,
                                               Vec<T>* __restrict__ u) {
@@ -69,7 +69,7 @@ void convect_skew(const SimdCall<T>& c, space::Range chunk, T* scratch) {
     const bool same = f == c.u;
     run_blocks<T>(c, chunk, f, fields, out, fields, n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
       Scratch<T> s(scratch);
-      // Fields, what they give but along t, and the velocity along t.
+      // The fields, their results except those along t, and the velocity along t.
       V *F = s.take(3 * field), *U = s.take(3 * field), *Wt = s.take(field), *own = same ? F : s.take(3 * field);
       V *W = s.take(2 * face), *S = s.take(face);
       Cofactors<n, T> cofactors(c.tables, c.geometry, block, s);
@@ -79,7 +79,7 @@ void convect_skew(const SimdCall<T>& c, space::Range chunk, T* scratch) {
         const V *x = own + k, *y = x + field, *z = y + field;
         V* const t = Wt + k;
         points_of_plane<n, T>(c, cofactors, ahead, k, [&](int p, const V* g, T w) WEFT_LAMBDA_INLINE {
-          const T half = w / 2;  // of the two forms half each
+          const T half = w / 2;  // each form counts half
           const V ux = half * x[p * step], uy = half * y[p * step], uz = half * z[p * step];
           W[p] = g[0] * ux + g[1] * uy + g[2] * uz;
           W[face + p] = g[3] * ux + g[4] * uy + g[5] * uz;

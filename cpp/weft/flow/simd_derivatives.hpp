@@ -1,6 +1,8 @@
 // Sums over a of products of C_a and D_a f: fields are differentiated, then multiplied by the metric, in two passes.
-//   slabs of one s: columns read from the vectors, differentiated along r while a slab is in the first cache
-//   slabs of one r: differentiated along s and, column by column, along t; the products, added to the vectors
+//   slabs of equal s: columns are read from the vectors, and differentiated along r while the slab is in first-level
+//   cache slabs of equal r: fields are differentiated along s and, column by column, along t; the products are added to
+//   the
+//                     vectors
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,7 @@
 
 namespace weft::flow {
 
-// Columns of `fields` fields into U, their derivatives along r into R.
+// Reads the columns of `fields` fields into U, and their derivatives along r into R.
 template <int n, int fields, class T>
 __attribute__((noinline)) void read_and_differentiate(const space::BlockColumns<n, T>& columns, Prefetch<T>& ahead,
                                                       const T* derivative, const T* x, std::int64_t entries, Vec<T>* U,
@@ -44,7 +46,7 @@ __attribute__((noinline)) void read_and_differentiate(const space::BlockColumns<
   }
 }
 
-// Lines along s of the slab that begins at column U, into S [n] columns.
+// Applies the matrix to the lines along s of the slab that begins at column U; writes to S, [n] columns.
 template <int n, class T>
 __attribute__((noinline)) void slab_along_s(const T* __restrict__ matrix, const Vec<T>* __restrict__ U,
                                             Vec<T>* __restrict__ S) {
@@ -57,7 +59,7 @@ __attribute__((noinline)) void slab_along_s(const T* __restrict__ matrix, const 
   }
 }
 
-// use(cofactors, derivatives along r, s, t, weight, out) for the points of a column.
+// Calls use(cofactors, derivatives along r, s, t, weight, out) for the points of a column.
 template <int n, int fields, int outputs, Shape shape, class T, class Use>
 WEFT_ALWAYS_INLINE void column_products(const ColumnCofactors<n, T>& cofactors, const T* weights, const Vec<T>* R,
                                         const Vec<T>* S, const Vec<T>* Q, Vec<T>* out, const Use& use) {
@@ -78,7 +80,7 @@ WEFT_ALWAYS_INLINE void column_products(const ColumnCofactors<n, T>& cofactors, 
   }
 }
 
-// One block.
+// Processes one block.
 template <int N, int fields, int outputs, class T, class Use>
 __attribute__((noinline)) void block_of_derivatives(const SimdCall<T>& c, std::int64_t block, Prefetch<T>& ahead,
                                                     Scratch<T> scratch, const Use& use) {

@@ -1,4 +1,4 @@
-// (q, div u) = w sum_a C_a . D_a u, which is w sum_a D_a (C_a . u) where C is constant: a third of the lines.
+// (q, div u) = w sum_a C_a . D_a u. If C is constant, this is w sum_a D_a (C_a . u), with a third of the lines.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Terms of any number of fields.
+// Applies a term to any number of fields.
 #pragma once
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 
 namespace weft::flow {
 
-inline constexpr int together = 3;  // fields a block works on at once
+inline constexpr int together = 3;  // number of fields that a block processes at once
 
-// group(fields in, how many, fields out), a few at a time.
+// Calls group(fields in, how many, fields out) for a few fields at a time.
 template <class T, class Group>
 void groups(const SimdCall<T>& c, Group&& group) {
   for (int i = 0; i < c.count; i += together)

@@ -1,8 +1,8 @@
-// Lines of a block onto fine points and back: columns in t and layers, lines along s, rows.
+// Interpolates the lines of a block to fine points and back: columns in t to layers, then lines along s, then rows.
 //
-// Between columns in t and back, rows are kept by their even and odd parts (simd/between_points.hpp): n vectors, first
-// the even parts with the middle point last, then the odd ones. Parts do not meet on the way along s, and a layer's
-// rows are contracted and projected without taking sums and differences anew.
+// Between reading and writing the columns in t, rows are stored by their even and odd parts (simd/between_points.hpp):
+// n vectors, first the even parts with the middle point last, then the odd parts. Operations along s do not mix the
+// parts, so the rows of a layer are contracted and projected without recomputing sums and differences.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace weft::flow {
 using simd::Parts;
 using simd::Two;
 
-// Columns of a term onto fine layers: values, and slopes where asked for.
+// Interpolates the columns of a term to fine layers: values and, if requested, slopes.
 template <int n, class T>
 void read_fine(const space::BlockIndex& d, const SimdTables<T>& t, std::int64_t block, const T* x, std::int64_t entries,
                int fields, bool slopes, Vec<T>* A, Vec<T>* S) {
@@ -35,7 +35,7 @@ void read_fine(const space::BlockIndex& d, const SimdTables<T>& t, std::int64_t 
   });
 }
 
-// Lines along s of layer A of fine points, as above, onto rows by parts [m][n]: values, and slopes where asked for.
+// Interpolates the lines along s of layer A of fine points to rows by parts [m][n]: values and, if requested, slopes.
 template <int n, bool slopes, class T>
 __attribute__((noinline)) void fine_lines(const SimdTables<T>& t, const Vec<T>* __restrict__ A, Vec<T>* __restrict__ B,
                                           Vec<T>* __restrict__ Bs) {
@@ -68,7 +68,7 @@ __attribute__((noinline)) void fine_lines(const SimdTables<T>& t, const Vec<T>* 
       simd::contract<m, n, false, T>(t.slope, p, [=](int j, V v) WEFT_LAMBDA_INLINE { Bs[j * n + h] = v; });
   }
 }
-// Back: rows by parts [m][n] projected along s onto layer A.
+// The reverse: projects rows by parts [m][n] along s onto layer A.
 template <int n, class T>
 __attribute__((noinline)) void project_lines(const SimdTables<T>& t, const Vec<T>* __restrict__ H,
                                              Vec<T>* __restrict__ A) {
@@ -90,7 +90,7 @@ __attribute__((noinline)) void project_lines(const SimdTables<T>& t, const Vec<T
   }
 }
 
-// A row by parts [n].
+// Loads a row by parts [n].
 template <int n, class V>
 WEFT_ALWAYS_INLINE Parts<n, V> row_parts(const V* B) {
   constexpr int h = n / 2;
@@ -99,7 +99,7 @@ WEFT_ALWAYS_INLINE Parts<n, V> row_parts(const V* B) {
   WEFT_UNROLL_ALL for (int i = 0; i < h; ++i) p.odd[i] = B[n - h + i];
   return p;
 }
-// Two of them side by side.
+// Loads two such rows side by side.
 template <int n, class V>
 WEFT_ALWAYS_INLINE Parts<n, Two<V>> row_parts(const V* B, const V* C) {
   constexpr int h = n / 2;
@@ -108,7 +108,7 @@ WEFT_ALWAYS_INLINE Parts<n, Two<V>> row_parts(const V* B, const V* C) {
   WEFT_UNROLL_ALL for (int i = 0; i < h; ++i) p.odd[i] = {B[n - h + i], C[n - h + i]};
   return p;
 }
-// On fine points [m] of a row: the slopes of B, by parts; the values of Bs and Bt, which share their coefficients.
+// At the fine points [m] of a row: the slopes of B, and the values of Bs and Bt, which share their coefficients.
 template <int n, class T>
 __attribute__((noinline)) void fine_row(const SimdTables<T>& t, const Vec<T>* __restrict__ B,
                                         const Vec<T>* __restrict__ Bs, const Vec<T>* __restrict__ Bt,

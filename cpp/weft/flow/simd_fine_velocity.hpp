@@ -1,4 +1,4 @@
-// The convecting velocity on the fine points of a block: J u . grad r_a, computed row by row from the velocity and the
+// The convecting velocity at the fine points of a block, J u . grad r_a, computed row by row from the velocity and the
 // map.
 #pragma once
 
@@ -15,8 +15,9 @@
 
 namespace weft::flow {
 
-// W [3][m] of a row: W_r, W_s, W_t by parts, as of rows in simd_fine.hpp. At opposite points u = a + b and a - b, and
-// the cofactors C_e + C_o and C_e - C_o: the even part of W is 2 (C_e a + C_o b), the odd one 2 (C_o a + C_e b).
+// Computes W [3][m] for a row: W_r, W_s, W_t by parts, like the rows in simd_fine.hpp. At opposite points the velocity
+// is u = a + b and a - b, and the cofactors are C_e + C_o and C_e - C_o: the even part of W is 2 (C_e a + C_o b), the
+// odd part 2 (C_o a + C_e b).
 template <int n, class T>
 class FineVelocity {
   using V = Vec<T>;
@@ -79,7 +80,7 @@ class FineVelocity {
   static WEFT_ALWAYS_INLINE Vec3 twice(const Vec3& v) { return v * T(2); }
   static WEFT_ALWAYS_INLINE V dot(const Vec3& c, const Vec3& v) { return space::dot<T>(c, v); }
 
-  // The cofactors do not change: they are applied to the row before it is taken to fine points.
+  // The cofactors are constant, so they are applied before the row is interpolated to fine points.
   __attribute__((noinline)) void affine_row(const V* __restrict__ B, V* __restrict__ W) const {
     V u[3][n];
     WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) {
@@ -99,7 +100,7 @@ class FineVelocity {
         [&](V v) WEFT_LAMBDA_INLINE { W[2 * m + h] = v / 2; });
   }
 
-  // The velocity on the row's fine points: halves of opposite ones, even and odd, and the middle in even[h].
+  // The velocity at the row's fine points: the even and odd halves of opposite points, and the middle point in even[h].
   struct Halves {
     Vec3 even[m - h], odd[h];
   };
@@ -117,8 +118,8 @@ class FineVelocity {
         [&](V v) WEFT_LAMBDA_INLINE { u.even[h].z = v; });
   }
 
-  // Along a row dx/dr does not change, dx/ds = s0 + s1 r and dx/dt = t0 + t1 r; r0, r1 and so xr are twice what they
-  // are.
+  // Along a row dx/dr is constant, dx/ds = s0 + s1 r and dx/dt = t0 + t1 r. r0, r1, and therefore xr, hold twice the
+  // actual values.
   __attribute__((noinline)) void trilinear_row(int j, const V* __restrict__ B, V* __restrict__ W) const {
     Halves u;
     velocity(B, u);
@@ -146,7 +147,7 @@ class FineVelocity {
     }
   }
 
-  // The coordinates are a field like others.
+  // The coordinates are interpolated like a field.
   __attribute__((noinline)) void read(const V* from) {
     for (int c = 0; c < 3; ++c) {
       V* X = X_ + c * field_vectors<n, m>;
@@ -169,7 +170,7 @@ class FineVelocity {
     }
     Halves u;
     velocity(B, u);
-    // W at a point where the velocity is v.
+    // W at a point with velocity v.
     const auto at = [this](int i, const Vec3& v, V(&w)[3]) WEFT_LAMBDA_INLINE {
       const auto derivative = [&](int d) WEFT_LAMBDA_INLINE {
         const V* const x = rows_ + 3 * d * m + i;
@@ -202,8 +203,9 @@ class FineVelocity {
   const T* maps_ = nullptr;  // affine and trilinear
   Vec3 cofactors_[3];        // affine: twice C_r, C_s, C_t
   Vec3 r0_, r1_, s0_, s1_;   // trilinear, of the layer: dx/dr = (r0 + r1 s) / 2, dx/ds = s0 + s1 r
-  // Curved: x on layers and its derivative along t; of the layer x, its slope along s and that along t on lines by
-  // parts [3][m][n], still to be taken to the points of rows; a row's derivatives there, [r, s, t][3][m].
+  // Curved: x on layers and its derivative along t. For the current layer: x, its slope along s and that along t on
+  // lines by parts [3][m][n], not yet interpolated to the points of rows. For a row: the derivatives at its points, [r,
+  // s, t][3][m].
   V *X_ = nullptr, *Q_ = nullptr, *r_ = nullptr, *s_ = nullptr, *t_layer_ = nullptr, *rows_ = nullptr;
 };
 

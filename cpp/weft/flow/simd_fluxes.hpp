@@ -1,8 +1,8 @@
 // Sums over a of derivatives of C_a . f along r_a: fields are multiplied by the metric, then differentiated, in two
 // passes.
-//   slabs of one r: columns read from the vectors, the products, differentiated along t and s while a slab is in the
-//                   first cache
-//   slabs of one s: differentiated along r, added to the vectors
+//   slabs of equal r: columns are read from the vectors and multiplied by the metric; the products are differentiated
+//                     along t and s while the slab is in the first-level cache
+//   slabs of equal s: the products are differentiated along r and added to the vectors
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 
 namespace weft::flow {
 
-enum class Weights : bool { before, after };  // of the matrix
+enum class Weights : bool { before, after };  // applied before or after the matrix
 
-// Of a column, with f [3][n] and weights [n] if they come before: flux_a = C_a . f, the three [n] with steps between.
+// The fluxes of a column, flux_a = C_a . f, from f [3][n]; weights [n] are applied here if they come before the matrix.
 template <int n, Weights when, Shape shape, class T>
 WEFT_ALWAYS_INLINE void column_fluxes(const ColumnCofactors<n, T>& cofactors, const T* weights, const Vec<T>* f,
                                       Vec<T>* to_r, Vec<T>* to_s, Vec<T>* to_t) {
@@ -52,8 +52,8 @@ __attribute__((noinline)) void block_of_fluxes(const SimdCall<T>& c, std::int64_
     *f = scratch.take(3 * n), *flux = scratch.take(n);
   ColumnCofactors<n, T> cofactors(tables, c.geometry, block, scratch);
   const space::BlockColumns<n, T> columns(c.blocks, block);
-  // Prefetches the next block's index: columns are read in another order, which the hardware prefetcher does not
-  // predict.
+  // Prefetches the next block's index. Columns are not read in the order of the index, so the hardware prefetcher
+  // cannot predict it.
   constexpr std::int64_t index_values = space::surface_points<n> * simd::lanes<T>;
   ahead.start_array(c.blocks.index + (block + 1) * index_values, 4 * index_values, 2 * n * n);
   T weights[n];

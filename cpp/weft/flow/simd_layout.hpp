@@ -9,14 +9,15 @@ namespace weft::flow {
 
 using simd::Vec;
 
-// Fields of a block are kept column by column, [j n + i][k] of k < l, so that what is done along t stores in a row: a
-// column has `pitch` vectors, odd, so that a plane does not fall into few sets of the first cache.
+// The fields of a block are stored column by column, [j n + i][k] with k < l, so that results along t are contiguous. A
+// column takes `pitch` vectors, an odd number, so that a plane does not map to a few sets of the first-level cache.
 template <int l>
 inline constexpr int pitch = l | 1;
 template <int n, int l>
 inline constexpr int field_vectors = n * n * pitch<l> + 5;
 
-// Consecutive arrays of vectors; gaps keep one point's out of one set of the first cache.
+// Hands out consecutive arrays of vectors. Gaps between them keep the values of one point from mapping to the same set
+// of the first-level cache.
 template <class T>
 class Scratch {
  public:

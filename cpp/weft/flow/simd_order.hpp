@@ -1,13 +1,14 @@
-// The flow's terms of one order on a block of elements, one element per vector lane, directly between assembled
-// vectors. A term is
-//   columns in t: its fields read from the vectors, and their derivatives along t (or values and slopes on fine layers)
+// The flow's terms of one order on a block of elements, with one element per vector lane, directly between assembled
+// vectors. A term consists of
+//   columns in t: its fields are read from the vectors, with their derivatives along t (or values and slopes on fine
+//                 layers)
 //   planes k:     lines along r and s, the metric row by row, the fluxes and their transposes
-//   columns in t: what is left along t, and adding to the vectors
-// These steps are functions (simd_columns, simd_planes, simd_fine, simd_cofactors.hpp), each compiled once for an
-// order; terms, a file each, put them together. No step is inlined into another: a line's arithmetic is long enough,
-// and compilers are spared 15 x 6 large loops.
+//   columns in t: the remaining operations along t, and adding to the vectors
+// These steps are functions (simd_columns, simd_planes, simd_fine, simd_cofactors.hpp), each compiled once per order;
+// the terms, one file each, combine them. No step is inlined into another: the arithmetic of a line is long enough, and
+// the compiler is spared 15 x 6 large loops.
 //
-// A unit (device/host_compiler.hpp) with WEFT_N and WEFT_REAL.
+// Compiled as a unit (device/host_compiler.hpp) with WEFT_N and WEFT_REAL.
 #include <cstdint>
 
 #include "weft/device/host_registry.hpp"
@@ -27,7 +28,7 @@ namespace {
 constexpr int N = WEFT_N;
 using T = WEFT_REAL;
 
-// The most that a block takes: convection of other fields than u on curved elements.
+// The largest scratch memory of any block: that for convection of fields other than u on curved elements.
 constexpr std::int64_t scratch_values = [] {
   constexpr int n = N + 1, m = element::dealiasing_points(N);
   return simd::lanes<T> * (static_cast<std::int64_t>(15) * field_vectors<n, m> + 24 * m * n + 24 * m + 3 * 32);

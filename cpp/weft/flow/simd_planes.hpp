@@ -9,7 +9,7 @@ namespace weft::flow {
 
 using simd::contract;
 
-// R = du/dr, S = du/ds [n][n] of plane U, which points at layer k of the first column.
+// R = du/dr and S = du/ds [n][n] in plane U, which points to layer k of the first column.
 template <int n, class T>
 __attribute__((noinline)) void plane_derivatives(const T* __restrict__ derivative, const Vec<T>* __restrict__ U,
                                                  Vec<T>* __restrict__ R, Vec<T>* __restrict__ S) {

@@ -1,4 +1,4 @@
-// Prefetches the data of the next block during the work on the current one.
+// Prefetches the data of the next block while the current one is processed.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace weft::flow {
 
-// Entries of every vector read or added to and, beside those, an array.
+// Prefetches the entries of all vectors that are read or added to, and in addition one array.
 template <class T>
 struct Prefetch : simd::Ahead<T, 12> {
   const char *array = nullptr, *array_end = nullptr;

@@ -108,7 +108,7 @@ void SimdTerms<T>::work(int term, const T* u, const T* f, int count, T* out, int
   for (int p = part.first; p <= part.last; ++p) {
     space::for_chunks(plan.chunks[p], plan.threads,
                       [&](const space::Range& chunk, int thread) { function(call, chunk, scratch_.of(thread)); });
-    for (int i = 0; i < outputs; ++i) out[i * entries + plan.zero] = 0;  // entry that the unused lanes add to
+    for (int i = 0; i < outputs; ++i) out[i * entries + plan.zero] = 0;  // the entry that unused lanes add to
   }
 }
 

@@ -19,11 +19,12 @@ namespace weft::flow {
 template <class T>
 class SimdTerms {
  public:
-  explicit SimdTerms(space::Space<T>& space);  // which has blocks and must live as long
+  explicit SimdTerms(space::Space<T>& space);  // the space must have blocks and outlive this object
 
-  // A term, 0..5 as in enum Term, of f [count][entries] (and u) to out [outputs][entries]: begin(), then the parts of
-  // space/overlap.hpp in their order. f's and u's owned entries must be there before part 0, halo entries before
-  // that of the halo; shared entries of out lack what other ranks add, and its halo entries hold what goes to them.
+  // Computes a term (0..5 as in enum Term) of f [count][entries] (and u) into out [outputs][entries]: call begin(),
+  // then work() for the parts in the order of space/overlap.hpp. The owned entries of f and u must be complete before
+  // part 0, their halo entries before the halo part. Afterwards, shared entries of out lack the contributions of other
+  // ranks, and its halo entries hold the contributions to other ranks.
   void begin(T* out, int outputs) const;
   void work(int term, const T* u, const T* f, int count, T* out, int outputs, space::Part part) const;
 

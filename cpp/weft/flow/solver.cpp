@@ -109,14 +109,14 @@ struct Solver<T>::Impl {
     return options;
   }
 
-  // All fields share one function space without boundary conditions, which are masks on its vectors.
+  // All fields share one function space without boundary conditions, which are applied as masks on its vectors.
   static poisson::Options natural(poisson::Options options) {
     options.lambda = 0;
     options.dirichlet = {};
     return options;
   }
 
-  // N = (v, (u . grad) u - f) of a level, and so for the scalars.
+  // N = (v, (u . grad) u - f) for a level, and likewise for the scalars.
   void make_explicit_terms(int level, double time) {
     const trace::Span span("convection", trace::Category::cpu);
     T* out = state.explicit_terms(level);
@@ -226,8 +226,8 @@ struct Solver<T>::Impl {
     }
   }
 
-  // A step responds linearly to a uniform force: the response to a unit force is computed once for each gamma, and the
-  // multiple of it that restores the mean velocity is added.
+  // A step responds linearly to a uniform force. So the response to a unit force is computed once for each gamma, and
+  // the multiple of it that restores the mean velocity is added.
   void keep_flow_rate(const TimeScheme& s, T* u) {
     if (!options.flow_rate) return;
     const trace::Span span("flow rate", trace::Category::cpu);
@@ -244,14 +244,14 @@ struct Solver<T>::Impl {
     device.fill_zero(response_pressure.data(), response_pressure.bytes(), stream);
     device.fill_zero(response.data(), response.bytes(), stream);
     pressure.solve(right_hand_side, response_pressure.data(), options.pressure_tolerance, stream);
-    T* f = state.explicit_terms(options.time_order - 1);  // now invalid, and recomputed by the next step
+    T* f = state.explicit_terms(options.time_order - 1);  // borrowed: the next step recomputes it
     terms.gradient(response_pressure.data(), f, stream);
     uniform_force(stream, blocks(), device::vector_shape, owned(), stride(), dx, dy, dz, space.mass(), f);
     velocity.set(options.viscosity, s.gamma, stream);
     velocity.solve(f, response.data(), options.velocity_tolerance, stream);
     response_gamma = s.gamma;
     response_mean = mean_along(response.data());
-    // Without pressure and walls, the response would be direction / gamma.
+    // For comparison: without pressure and walls, the response would be direction / gamma.
     if (!(response_mean * s.gamma > 1e-6))
       throw mpi::CollectiveError(
           "flow: a uniform force along the direction of flow_rate moves nothing: it needs a mesh that is periodic "
@@ -271,8 +271,8 @@ struct Solver<T>::Impl {
       filter->apply(1, scalar_boundaries[k]->mask(), u + (3 + k) * stride(), work, stream);
   }
 
-  // Throws BlownUp if a solve failed because of a field that is not finite. `u`: the new fields, as far as they are
-  // known.
+  // Throws BlownUp if a solve failed because a field is not finite. `u`: the new fields, as far as they have been
+  // computed.
   void name_what_is_not_finite(const T* u) {
     const auto look = [&](const T* x, int fields, const std::string& name) {
       for (int c = 0; c < fields; ++c)
@@ -287,7 +287,7 @@ struct Solver<T>::Impl {
     for (int k = 0; k < state.scalars; ++k) look(state.scalar(k), 1, "the scalar " + options.scalars[k].name);
     look(u, 3, "the velocity");
     for (int k = 0; k < state.scalars; ++k) look(u + (3 + k) * stride(), 1, "the scalar " + options.scalars[k].name);
-    // The extrapolated values are finite, so the error came with the explicit terms of this step.
+    // The extrapolated values are finite, so the error arose in the explicit terms of this step.
     look(work, 3, "the acceleration (convection and forces)");
     look(state.pressure(), 1, "the pressure");
   }
@@ -300,9 +300,9 @@ struct Solver<T>::Impl {
   space::Space<T> space;
   poisson::Operator<T> stiffness;
   device::Device& device;
-  // [6][entries] for the time of a call, which solves overwrite. Of it, in a step: work [3][entries], accelerations,
-  // forces and pressure gradients; the right-hand side of the pressure, which its own solve leaves alone until it has
-  // taken it.
+  // [6][entries], for use within a call; solves overwrite it. Within a step it holds work [3][entries] (accelerations,
+  // forces and pressure gradients) and the right-hand side of the pressure, which the pressure solve does not overwrite
+  // before it has read it.
   device::Array<T> scratch;
   Terms<T> terms;
   Boundaries<T> boundaries;
@@ -314,13 +314,13 @@ struct Solver<T>::Impl {
   State<T> state;
   device::Stream stream;
   T *const work, *const right_hand_side;
-  device::Array<T> places;                       // [3][entries], where something is computed of them in each step
-  device::Array<T> response, response_pressure;  // to a uniform force, where the flow rate is kept
+  device::Array<T> places;                       // [3][entries], if functions of position are evaluated in each step
+  device::Array<T> response, response_pressure;  // to a uniform force, if the flow rate is fixed
   double response_gamma = 0, response_mean = 0;
   solver::InnerProducts<T> products;
   StepFigures figures;
   std::optional<Averages<T>> averages;
-  int averages_every = 0;  // 0: no samples are taken
+  int averages_every = 0;  // 0: no samples
   device::Kernel<long, long, int, int, T, T, T, T, T, T, const T*, const T*, const T*, const T*, T*, const T*, const T*,
                  T*, T*>
       extrapolate;

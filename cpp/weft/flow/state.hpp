@@ -1,4 +1,5 @@
-// The state of a flow: velocity and scalars at the last time levels, the explicit terms there, and the pressure.
+// The state of a flow: velocity and scalars at the last time levels, the explicit terms at these levels, and the
+// pressure.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace weft::flow {
 
 inline constexpr int max_time_order = 3;
 
-// T: float or double. Level 0 is the current time, level j the time j steps ago. They are rings of `order` levels: a
-// step overwrites the oldest level, so that nothing is copied.
+// T: float or double. Level 0 is the current time, level j is j steps earlier. The fields are rings of `order` levels:
+// a step overwrites the oldest level, so that nothing is copied.
 template <class T>
 struct State {
   // All fields are 0.
@@ -40,8 +41,8 @@ struct State {
   const T* scalar(int number, int level = 0) const { return fields(level) + (3 + number) * entries; }
   T* pressure() { return pressure_.data(); }
   const T* pressure() const { return pressure_.data(); }
-  // [3 + scalars][entries]: (v, f - (u . grad) u) and (v, q - (u . grad) s) of the fields of a level, assembled. That
-  // of level 0 is made by the next step; order 1 has that one alone.
+  // [3 + scalars][entries]: (v, f - (u . grad) u) and (v, q - (u . grad) s) for the fields of a level, assembled. Those
+  // of level 0 are computed by the next step; order 1 has no others.
   T* explicit_terms(int level) { return explicit_[level].data(); }
   const T* explicit_terms(int level) const { return explicit_[level].data(); }
 
@@ -59,10 +60,10 @@ struct State {
   const std::int64_t entries;
   const int scalars;
   const int order;        // k of BDFk/EXTk: the number of levels
-  double time = 0;        // of level 0
-  std::int64_t step = 0;  // steps done
-  int known = 1;          // levels that hold a solution: 1 at the start, `order` when ramped up
-  // dt[0] led from level 1 to level 0, dt[1] from level 2 to level 1, and so on.
+  double time = 0;        // at level 0
+  std::int64_t step = 0;  // number of steps done
+  int known = 1;          // number of levels that hold a solution: 1 at the start, `order` after the first steps
+  // dt[0] is the step from level 1 to level 0, dt[1] that from level 2 to level 1, and so on.
   std::array<double, max_time_order> dt{};
 
  private:

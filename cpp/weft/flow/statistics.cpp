@@ -11,10 +11,10 @@
 namespace weft::flow {
 namespace {
 
-constexpr device::Shape shape{128};  // a block an element, as in kernels/flow_measures.hpp
+constexpr device::Shape shape{128};  // one block per element, as in kernels/flow_measures.hpp
 constexpr int measures = 6;
-constexpr int extrema = 4;            // of a block
-constexpr std::int64_t chunk = 4096;  // entries of one
+constexpr int extrema = 4;            // per block
+constexpr std::int64_t chunk = 4096;  // entries per block
 
 template <class T>
 device::Array<T> converted(const std::shared_ptr<device::Device>& device, const std::vector<double>& values) {

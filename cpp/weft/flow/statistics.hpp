@@ -1,8 +1,8 @@
 // Statistics of a flow: energy, enstrophy, dissipation, divergence, extrema, Courant number.
 //
-// Integrals are sums over the GLL points of the elements, of derivatives in each element (not averaged between
-// elements): kernels/flow_measures.hpp. They are in double precision, and do not depend on the number of ranks, up to
-// rounding. Memory: the geometry of the elements (3 values per point if they are curved) and the index.
+// Integrals are sums over the GLL points of the elements. They use the derivatives in each element (not averaged
+// between elements): kernels/flow_measures.hpp. They are in double precision and do not depend on the number of ranks,
+// up to rounding. Memory: the geometry of the elements (3 values per point if they are curved) and the index.
 #pragma once
 
 #include <array>
@@ -15,52 +15,52 @@
 
 namespace weft::flow {
 
-// Of a field over the whole mesh.
+// Statistics of a field over the whole mesh.
 struct FieldStatistics {
   double mean, mean_square, smallest, largest;
 };
 
-// Of a velocity, means over the volume.
+// Statistics of a velocity, means over the volume.
 struct VelocityStatistics {
   double energy;              // <u . u> / 2
   double enstrophy;           // <omega . omega>
-  double strain;              // <S : S>, S = (grad u + grad u^T) / 2; the dissipation is 2 nu times it
+  double strain;              // <S : S> with S = (grad u + grad u^T) / 2; the dissipation is 2 nu times this
   double gradient;            // <grad u : grad u>
   double divergence;          // <(div u)^2>^(1/2)
-  double largest_divergence;  // |div u| at a point
+  double largest_divergence;  // maximum of |div u| over the points
 };
 
 // T: float or double.
 template <class T>
 class Statistics {
  public:
-  explicit Statistics(space::Space<T>& space);  // which must live as long (collective)
+  explicit Statistics(space::Space<T>& space);  // the space must outlive this object (collective)
 
-  // Fields are vectors of the space with valid owned entries; their halo entries are filled. Blocking. u [3][entries]
+  // Fields are vectors of the space with valid owned entries; their halo entries are filled. Blocking. u: [3][entries].
   // (collective)
   VelocityStatistics velocity(T* u, device::Stream& stream);
-  // The largest over the points of the sum over the directions of |u . grad r_a| over the spacing of the points in r_a;
-  // times dt it is the Courant number. The spacing is half the distance of a point's two neighbours, at an element's
-  // end the distance to the one, as in Nek5000 and Neko. (collective)
+  // The maximum, over the points, of the sum over the directions of |u . grad r_a| divided by the spacing of the points
+  // in r_a. Multiplied by dt it is the Courant number. The spacing is half the distance between a point's two
+  // neighbours, or, at an end of the element, the distance to the only one, as in Nek5000 and Neko. (collective)
   double courant_rate(T* u, device::Stream& stream);
-  // fields [count][entries], of which owned entries are read (collective)
+  // fields [count][entries]; only owned entries are read. (collective)
   std::vector<FieldStatistics> fields(const T* fields, int count, device::Stream& stream);
 
   std::int64_t bytes() const;
 
  private:
-  // By value into the kernels: matches Metric of kernels/flow_measures.hpp.
+  // Passed to kernels by value: must match Metric of kernels/flow_measures.hpp.
   struct Metric {
     const T *maps, *nodes, *places, *derivative;
   };
   void fill_halo(T* fields, int count, device::Stream& stream);
-  // Sums, and then from `sums` on largest values, of out [elements][each] over all elements of all ranks.
+  // Reduces out [elements][each] over all elements of all ranks: sums for the first `sums` values, maxima for the rest.
   std::vector<double> reduce(int each, int sums, device::Stream& stream);
 
   space::Space<T>& space_;
-  device::Array<T> tables_, maps_, places_;  // tables: D, the points and weights, the inverse spacing
-  device::Array<std::int32_t> index_;        // on the host that of the numbering is read in place
-  const std::int32_t* points_;               // [E][n^3] the entry of each
+  device::Array<T> tables_, maps_, places_;  // tables: D, points and weights, inverse spacing
+  device::Array<std::int32_t> index_;        // on the host, the index of the numbering is used instead
+  const std::int32_t* points_;               // [E][n^3] entry of each point
   device::Array<double> out_;
   const T* inverse_spacing_;
   Metric metric_;

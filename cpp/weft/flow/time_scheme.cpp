@@ -10,10 +10,11 @@ TimeScheme time_scheme(std::span<const double> steps) {
     throw std::invalid_argument("flow: the order in time must be 1 to 3, not " + std::to_string(steps.size()));
   TimeScheme scheme;
   scheme.order = static_cast<int>(steps.size());
-  std::array<double, max_time_order> age{};  // of the old levels at the new time
+  std::array<double, max_time_order> age{};  // time from each old level to the new time
   for (int j = 0; j < scheme.order; ++j) age[j] = (j > 0 ? age[j - 1] : 0) + steps[j];
   for (int j = 0; j < scheme.order; ++j) {
-    // Lagrange's polynomial of level j on the old levels, and on those and the new time, at the new time.
+    // Lagrange polynomials of level j, evaluated at the new time: through the old levels, and through these and the new
+    // time.
     double value = 1;
     for (int m = 0; m < scheme.order; ++m)
       if (m != j) value *= age[m] / (age[m] - age[j]);

@@ -5,7 +5,7 @@
 namespace weft::flow {
 namespace {
 
-// Of a matrix applied to a line: simd::contract(), or plain sums.
+// Flops of a matrix applied to a line: by simd::contract(), or by plain sums.
 double line(int rows, int columns, bool symmetric, bool even_odd) {
   if (!even_odd) return rows * (2.0 * columns - 1);
   const int h = columns / 2, odd = columns % 2;
@@ -23,7 +23,7 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
   const double D = line(n, n, false, o.simd), V = line(m, n, true, even_odd), S = line(m, n, false, even_odd),
                P = line(n, m, true, even_odd);
   const bool convects = term == Term::convect || term == Term::convect_skew;
-  const int groups = convects ? (count + 2) / 3 : 1;  // each with the velocity and the metric anew
+  const int groups = convects ? (count + 2) / 3 : 1;  // each recomputes the velocity and the metric
 
   double each = 0, affine = -1, metric_points = points, metric_rows = n * n;
   double curved = 9 * n * n * D + 27 * points;
@@ -33,7 +33,7 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
       each = groups * ((same ? 0 : 3 * (n * n * V + m * n * V)) + 3 * m * m * V + 15 * fine) +
              count * (n * n * (V + S + P) + m * n * (2 * V + S + P) + m * m * (2 * V + S + P) + 5 * fine);
       if (o.simd)
-        affine = each - groups * 15.0 * m * m * (m - n);  // a constant metric goes before the last interpolation
+        affine = each - groups * 15.0 * m * m * (m - n);  // a constant metric is applied before the last interpolation
       metric_points = fine;
       metric_rows = m * m;
       curved = 3 * (n * n * (V + S) + m * n * (2 * V + S) + m * m * (2 * V + S)) + 27 * fine;
@@ -57,25 +57,26 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
       break;
     case Term::divergence:
       each = 9 * n * n * D + 18 * points;
-      if (o.simd) affine = 3 * n * n * D + 18 * points;  // a constant metric goes before the derivatives
+      if (o.simd) affine = 3 * n * n * D + 18 * points;  // a constant metric is applied before the derivatives
       in = 3;
       out = 1;
       break;
     case Term::curl:
       each = 9 * n * n * D + 36 * points;
-      if (o.simd) affine = 6 * n * n * D + 36 * points;  // of covariant components
+      if (o.simd) affine = 6 * n * n * D + 36 * points;  // derivatives of covariant components
       in = 3;
       out = 3;
       break;
   }
-  // Vectors once in, once in and once out where they are added to; indices of points on the elements' surfaces.
+  // Vectors are read once; those that are added to are read and written once. Indices of points on element surfaces are
+  // read.
   const double word = o.scalar_bytes, surface = points - (n - 2.0) * (n - 2) * (n - 2);
   double bytes = word * (in + 2 * out) * o.unknowns, flops = elements * each;
   if (affine >= 0) flops += o.affine * (affine - each);
   if (o.simd) {
     bytes += elements * 4 * surface + word * (24 * (o.affine + o.trilinear) + 3 * points * o.curved);
     flops += groups * (o.trilinear * (24 * metric_points + 93 * metric_rows) + o.curved * curved);
-  } else {  // what elements give is written by points and gathered; a metric at each point
+  } else {  // results of elements are written by point and then gathered; a metric at each point
     bytes = word * (in + out) * o.unknowns + elements * points * (4 + 4 + word * 2 * out) + 4 * o.unknowns;
     bytes += word * (24 * (o.affine + o.trilinear) + 9 * metric_points * o.curved);
     flops += groups * 83 * metric_points * (o.affine + o.trilinear);

@@ -1,4 +1,4 @@
-// What the flow's terms cost, by formulas: docs/flow-terms.md states them.
+// The cost of the flow's terms, by the formulas in docs/flow-terms.md.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@ namespace weft::flow {
 enum class Term { convect, convect_skew, gradient, weak_divergence, divergence, curl };
 
 struct Work {
-  double bytes;  // that must pass between memory and cache
+  double bytes;  // minimum traffic between memory and cache
   double flops;  // floating-point operations
 };
 
-// A rank's share of a mesh and how the terms are computed there.
+// A rank's share of a mesh, and how the terms are computed on it.
 struct WorkOptions {
   int order;
   int scalar_bytes;
-  bool simd;                         // lines by even and odd parts, straight between assembled vectors
+  bool simd;                         // number of elements, excluding spare lanes of blocks
   double affine, trilinear, curved;  // elements, the spare lanes of blocks left out
   double unknowns;
 };
-// count: fields of a convection, u itself if same.
+// count: number of fields in a convection term; same: the field is u itself.
 Work work(Term term, int count, bool same, const WorkOptions& options);
 
 }  // namespace weft::flow
