@@ -16,8 +16,8 @@ struct Work {
 struct WorkOptions {
   int order;
   int scalar_bytes;
-  bool simd;                         // number of elements, excluding spare lanes of blocks
-  double affine, trilinear, curved;  // elements, the spare lanes of blocks left out
+  bool simd;                         // lines by even and odd parts, directly between assembled vectors
+  double affine, trilinear, curved;  // number of elements, excluding spare lanes of blocks
   double unknowns;
 };
 // count: number of fields in a convection term; same: the field is u itself.
