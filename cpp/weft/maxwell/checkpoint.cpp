@@ -10,7 +10,7 @@
 namespace weft::maxwell {
 namespace {
 
-// Six components each: of E and H, and of the layer's auxiliary variables.
+// The fields of the file, six components each: E and H, and the auxiliary variables of the layer.
 std::vector<mesh::ElementField> fields_of(bool layered) {
   std::vector<mesh::ElementField> fields{{"E and H", 6}};
   if (layered) fields.push_back({"matched layer", 6});
@@ -29,7 +29,7 @@ std::string save(Solver<T>& solver, const CheckpointOptions& options) {
   header.time = solver.time();
   header.text = options.text;
   header.fields = fields_of(op.layered());
-  std::vector<T> copy, layer;  // copy: of fields that the host cannot read
+  std::vector<T> copy, layer;  // copy: for fields that the host cannot read
   op.comm().together([&] {
     solver.stream().synchronize();
     if (!op.options().device->is_host()) copy = solver.fields().download();

@@ -24,7 +24,7 @@ std::string save(Solver<T>& solver, const CheckpointOptions& options);
 
 // Continues from the checkpoint at `path`; returns its description. Fields of another order are interpolated in each
 // element. The energy bound restarts here (Solver::fields_changed). CollectiveError as in mesh::ElementFile, and if the
-// run has a matched layer but the checkpoint has none; the fields are then undefined. (collective)
+// run has a matched layer but the checkpoint does not; the fields are then undefined. (collective)
 template <class T>
 mesh::ElementFile restore(Solver<T>& solver, const std::string& path);
 

@@ -26,7 +26,7 @@ std::array<double, 3> normal_of(const double* derivatives, int d, std::size_t st
 }
 
 // The smallest distance, over points and directions, between the surfaces r_d = const through neighbouring GLL points:
-// gap / |grad r_d|, which a sheared element has less of than it has between the points themselves.
+// gap / |grad r_d|. In a sheared element it is smaller than the distance between the points themselves.
 double smallest_spacing(const double* jacobian, const std::vector<double>& x) {
   const std::size_t n = x.size(), points = n * n * n;
   std::vector<double> gaps(n);
@@ -76,7 +76,7 @@ Geometry geometry(const mesh::Mesh& mesh, int order) {
       for (std::size_t q = 0; q < face; ++q) {
         const std::size_t p = q % n * stride_a + q / n * stride_b + (side % 2) * (n - 1) * strides[d];
         const double* at = g + p;
-        // The contravariant normal J grad r_d, outward.
+        // The contravariant normal J grad r_d, pointing outward.
         std::array<double, 3> normal = normal_of(at, d, points);
         const double jacobian = normal[0] * at[3 * d * points] + normal[1] * at[(3 * d + 1) * points] +
                                 normal[2] * at[(3 * d + 2) * points];

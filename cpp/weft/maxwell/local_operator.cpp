@@ -13,7 +13,7 @@ namespace {
 constexpr int threads_of_block_limit = 512;
 constexpr int largest_order_of_points = 7;
 constexpr device::Shape line_shape{256};
-constexpr std::int64_t line_chunk = 1024;  // as in kernels/maxwell.hpp
+constexpr std::int64_t line_chunk = 1024;  // must match kernels/maxwell.hpp
 std::int64_t line_blocks(std::int64_t items) { return (items + line_chunk - 1) / line_chunk; }
 
 template <class T>

@@ -1,4 +1,4 @@
-// The portable kernels of Maxwell's equations on a rank's elements, on any device (kernels/maxwell.hpp).
+// The portable kernels of Maxwell's equations for a rank's elements, on any device (kernels/maxwell.hpp).
 //
 // The exchange across faces is in Operator.
 #pragma once
@@ -15,28 +15,28 @@
 
 namespace weft::maxwell {
 
-// What the fluxes and the volume terms of an element need of its material and its neighbours' (kernels/maxwell.hpp).
+// How the materials of an element and its neighbours enter the fluxes and the volume terms (kernels/maxwell.hpp).
 struct Coefficients {
   std::vector<double> media;   // [E][4]: 1 / eps, 1 / mu, sigma / eps, 0
   std::vector<double> fluxes;  // [E][6][4]
 };
 
-// T: float or double. Fields and residuals: [element][6][k][j][i], Ex Ey Ez Hx Hy Hz. Traces:
-// [element][6][b][a] entries of six components, in the layout trace_layout.
+// T: float or double. Fields and residuals: [element][6][k][j][i], Ex Ey Ez Hx Hy Hz. Traces: [element][6][b][a]
+// entries with six components, in the layout trace_layout.
 template <class T>
 class LocalOperator {
  public:
-  // std::invalid_argument for blocks of points above order 7 on a GPU.
+  // std::invalid_argument for thread blocks of points above order 7 on a GPU.
   LocalOperator(const Geometry& geometry, const Coefficients& coefficients, int order, Threads threads,
                 std::shared_ptr<device::Device> device);
 
-  // -n x H, -n x E.
+  // Computes the traces -n x H, -n x E.
   void traces(const T* fields, exchange::View<T> traces, device::Stream& stream) const;
   // residual <- a residual + dt (volume terms).
   void curl(T a, T dt, const T* fields, T* residual, device::Stream& stream) const;
   // residual += dt (lift of summed traces), and fields += b residual unless fields are null.
   void update(T dt, T b, exchange::View<const T> traces, T* fields, T* residual, device::Stream& stream) const;
-  // Of this rank: the integrals of eps E . E / 2 and mu H . H / 2 by quadrature.
+  // On this rank: the integrals of eps E . E / 2 and mu H . H / 2 by quadrature.
   std::pair<double, double> energy(const T* fields, device::Stream& stream) const;
 
   device::KernelResources resources() const {
@@ -46,12 +46,12 @@ class LocalOperator {
 
  private:
   std::int64_t elements_;
-  std::int64_t points_;  // of an element
-  std::int64_t face_;    // of a face
+  std::int64_t points_;  // per element
+  std::int64_t face_;    // per face
   int tile_ = 1;
   device::Shape shape_;
   std::shared_ptr<device::Device> device_;
-  // By value into maxwell_curl_columns: matches Matrix of kernels/maxwell.hpp.
+  // Passed by value to maxwell_curl_columns: must match Matrix of kernels/maxwell.hpp.
   struct Matrix {
     T d[256];
   };
@@ -66,10 +66,10 @@ class LocalOperator {
   device::Kernel<long, const T*, const T*, const T*, const T*, double*> energy_;
 };
 
-// Threads of a GPU that are next to each other take points next to each other; a thread of the host takes all of one.
+// On a GPU, neighbouring threads handle neighbouring points; on the host, one thread handles all components of a point.
 exchange::Layout trace_layout(const device::Device& device);
 
-// The meaning of Threads::automatic on a GPU, and the number of elements per block of its curl kernel.
+// The choice made by Threads::automatic on a GPU, and the number of elements per block of that curl kernel.
 Threads threads_for(int order);
 int elements_per_block(int order, Threads threads, int scalar_bytes);
 

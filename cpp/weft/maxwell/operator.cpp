@@ -16,7 +16,7 @@
 namespace weft::maxwell {
 namespace {
 
-constexpr double normals_tolerance = 1e-6;  // relative; geometry from files in single precision passes
+constexpr double normals_tolerance = 1e-6;  // relative; loose enough for geometry from files in single precision
 
 void check_materials(const Options& options, std::int64_t elements) {
   for (const auto& [region, m] : options.materials) {
@@ -65,7 +65,7 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   const std::int64_t n = options_.order + 1;
   points_ = n * n * n;
   mesh_.comm.together([&] {
-    element::gll(options_.order);  // refuses orders outside 1..15
+    element::gll(options_.order);  // rejects orders outside 1..15
     check_materials(options_, mesh_.elements());
   });
   std::vector<std::string> given;
@@ -97,7 +97,8 @@ Operator<T>::Operator(const mesh::Mesh& mesh, const Options& options) : options_
   });
 }
 
-// The largest 1 / dt of the rank's elements: what waves, conductivity and a layer's damping ask for, added up.
+// The largest 1 / dt required by the rank's elements: the sum of the contributions of waves, conductivity and a layer's
+// damping.
 template <class T>
 double Operator<T>::fastest_rate(const Geometry& shape) const {
   double fastest = 0;
@@ -118,8 +119,8 @@ double Operator<T>::fastest_rate(const Geometry& shape) const {
   return fastest;
 }
 
-// Media, and the factors of kernels/maxwell.hpp's `lift` from the impedances on both sides of each face. The same
-// exchange shows whether the two sides of each face fit: their normals add up to zero.
+// The media, and the factors of `lift` in kernels/maxwell.hpp, from the impedances on both sides of each face. The same
+// exchange checks whether the two sides of each face match: their normals must add up to zero.
 template <class T>
 Coefficients Operator<T>::coefficients(const Geometry& shape,
                                        const std::shared_ptr<exchange::Connectivity>& connectivity) {
@@ -307,8 +308,8 @@ template <class T>
 double Operator<T>::flops() const {
   if (simd_) return simd_->flops();
   const double n = options_.order + 1;
-  // A point: 12 derivatives; 6 covariant components of 5; J 14; 6 differences, 6 rates of 5 + 1 and their 3 operations
-  // of the residual; fields 2 x 6. A face point: traces 6 x 3, lift 6 x 6 + 4, 6 x 2 of the residual.
+  // Per point: 12 derivatives; 6 covariant components of 5; J 14; 6 differences, 6 rates of 5 + 1 and their 3
+  // operations of the residual; fields 2 x 6. Per face point: traces 6 x 3, lift 6 x 6 + 4, 6 x 2 of the residual.
   return static_cast<double>(points()) * (24 * n + 30 + 14 + 6 + 54 + 12) +
          static_cast<double>(elements()) * 6 * n * n * (18 + 40 + 12);
 }
@@ -317,9 +318,9 @@ template <class T>
 double Operator<T>::bytes() const {
   if (simd_) return simd_->bytes();
   const double n = options_.order + 1;
-  // A point: curl reads 9 + 6, reads and writes 6; update reads and writes 6 + 6 (the residual is written on faces
-  // only). A face point: normals 3 and fields 6 read, traces 6 written; sums 6 read and written; update reads 4 + 6 and
-  // writes the residual 6.
+  // Per point: curl reads 9 + 6, and reads and writes 6; update reads and writes 6 + 6 (the residual is written on
+  // faces only). Per face point: normals 3 and fields 6 are read, traces 6 written; sums 6 read and written; update
+  // reads 4 + 6 and writes the residual 6.
   return sizeof(T) * (static_cast<double>(points()) * (9 + 6 + 12 + 18) +
                       static_cast<double>(elements()) * 6 * n * n * (3 + 6 + 6 + 12 + 10 + 6));
 }

@@ -1,7 +1,7 @@
 // A Runge-Kutta stage of Maxwell's equations on one element, in one pass over memory (docs/cpu-kernels.md):
-//   columns: D_t of four components, and what the faces in t add, into an array in cache;
-//   plane by plane: D_s, what the faces in r and s add, D_r by rows, the rates, residual <- a residual + dt rate,
-//   fields += b residual, and the traces of the new fields.
+//   columns: D_t of four components, and the contributions of the faces in t, into an array in cache;
+//   plane by plane: D_s, the contributions of the faces in r and s, D_r by rows, the rates,
+//   residual <- a residual + dt rate, fields += b residual, and the traces of the new fields.
 // The scheme is that of kernels/maxwell.hpp: covariant components, 12 derivatives.
 #pragma once
 
@@ -19,7 +19,7 @@ using simd::load_first;
 using simd::store_first;
 using simd::Vec;
 
-// The lanes worth having for runs of `size`: the register, or what just holds them.
+// The number of lanes to use for runs of `size` values: the whole register, or the smallest that holds the run.
 template <class T>
 constexpr int lanes_for(int size) {
   int lanes = 16 / static_cast<int>(sizeof(T));
@@ -31,21 +31,21 @@ template <int N, class T>
 class Kernel {
  public:
   static constexpr int n = N + 1, face = n * n, points = n * n * n;
-  static constexpr int stride = static_cast<int>(face_stride<T>(N));  // of a trace's components
+  static constexpr int stride = static_cast<int>(face_stride<T>(N));  // between components of a trace
   static constexpr int line = 64 / static_cast<int>(sizeof(T));
-  // Of the scratch's components: they do not fall into one set of the first cache.
+  // Between components in scratch memory; chosen so that they do not map to the same set of the first-level cache.
   static constexpr int scratch_stride = (points + line - 1) / line * line + line;
   static constexpr int face_lanes = lanes_for<T>(face);
   static constexpr int row_lanes = lanes_for<T>(n), row_vectors = (n + row_lanes - 1) / row_lanes;
   static constexpr int row_stride = row_lanes * row_vectors;
   using V = Vec<T, row_lanes>;
-  // The residual of a small element is prefetched with its fields, during the element before. That of a large one would
-  // push other data out of the second-level cache, so it is prefetched a few planes before its use.
+  // The residual of a small element is prefetched with its fields, during the previous element. That of a large element
+  // would evict other data from the second-level cache, so it is prefetched a few planes before its use.
   static constexpr bool small = face < 64;
-  static constexpr int lead = 2;  // planes, for large elements
+  static constexpr int lead = 2;  // number of planes, for large elements
 
-  // Curl (components 0, 1, 3, 4), covariant fields, a plane's curl (0, 2, 3, 5), what faces in r add to a plane [2][4],
-  // neighbours' traces [4][4].
+  // Curl (components 0, 1, 3, 4), covariant fields, a plane's curl (0, 2, 3, 5), the contribution of faces in r to a
+  // plane [2][4], neighbours' traces [4][4].
   static constexpr int plane_stride = n * row_stride;
   static constexpr std::int64_t scratch_values =
       10 * scratch_stride + 4 * plane_stride + 8 * row_stride + 16 * stride + 8 * line;
@@ -86,13 +86,13 @@ class Kernel {
   }
 
  private:
-  // Prefetches what the next element reads and writes, a few lines at a time during the work on this one, so that
-  // memory and arithmetic overlap.
+  // Prefetches what the next element reads and writes, a few lines at a time while this one is processed, so that
+  // memory access and arithmetic overlap.
   struct Ahead {
     const T *u = nullptr, *residual, *own;
     const T* faces[6];
     int at = 0, face_at = 0;
-    static constexpr int steps = 2 * n;  // step() is called so often an element, at least
+    static constexpr int steps = 2 * n;  // minimum number of calls of step() per element
     static constexpr int lines = (6 * points + line - 1) / line, per_step = (lines + steps - 1) / steps;
     static constexpr int face_lines = 4 * stride / line, faces_per_step = (6 * face_lines + steps - 1) / steps;
 
@@ -155,7 +155,7 @@ class Kernel {
     });
   }
 
-  // Of covariant fields, or of those of a box.
+  // The stride of covariant fields, or of the fields of a box.
   template <bool box>
   static constexpr int f_stride = box ? points : scratch_stride;
 
@@ -163,7 +163,7 @@ class Kernel {
   static constexpr int axis_a(int side) { return side < 2 ? 1 : 0; }
   static constexpr int axis_b(int side) { return side < 4 ? 2 : 1; }
 
-  // The neighbour's trace in this face's frame.
+  // The neighbour's trace, in the frame of this face.
   static WEFT_ALWAYS_INLINE const T* meeting_trace(const SimdElements<T>& d, std::int64_t at,
                                                    const T* __restrict__ traces, T* __restrict__ turned) {
     const T* from = traces + d.neighbors[at];
@@ -182,7 +182,7 @@ class Kernel {
     }
   }
 
-  // What a face adds to the curls along a and b, of H and of E, at values [q, q + c) of it (kernels/maxwell.hpp's lift
+  // What a face adds to the curls of H and of E along a and b, at its values [q, q + c) (`lift` of kernels/maxwell.hpp
   // in covariant components). own(component, axis): this side's values of a component of 0..5 along an axis.
   template <Shape shape, int lanes, int c, class Own>
   static WEFT_ALWAYS_INLINE void lift(const SimdElements<T>& d, std::int64_t e, int side, int a, int b,
@@ -219,7 +219,7 @@ class Kernel {
     }
   }
 
-  // D_t of h_s, h_r, e_s, e_r: the places 0..3 of the curl are its components 0, 1, 3, 4.
+  // D_t of h_s, h_r, e_s, e_r: places 0..3 of the curl are its components 0, 1, 3, 4.
   static __attribute__((noinline)) void columns(const SimdElements<T>& d, const ElementValues<T>& values,
                                                 const T* __restrict__ f, int f_stride, T* __restrict__ curl,
                                                 Ahead& ahead) {
@@ -240,7 +240,7 @@ class Kernel {
     }
   }
 
-  // The faces in t add to the curl's first and last plane.
+  // Adds the contributions of the faces in t to the curl's first and last plane.
   template <Shape shape>
   static __attribute__((noinline)) void t_faces(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e,
                                                 const T* __restrict__ f, T* __restrict__ curl, T* turned) {
@@ -283,7 +283,7 @@ class Kernel {
     }
   }
 
-  // The new traces of plane k. f: of all planes.
+  // Writes the new traces of plane k. f: fields in all planes.
   template <bool box>
   static WEFT_ALWAYS_INLINE void write_traces(const SimdElements<T>& d, std::int64_t e, int k, const T* __restrict__ f,
                                               T* __restrict__ traces) {
@@ -321,7 +321,7 @@ class Kernel {
     }
   }
 
-  // All that is left, plane by plane.
+  // Everything else, plane by plane.
   template <Shape shape, bool first>
   static __attribute__((noinline)) void planes(const SimdElements<T> d, const StageArguments<T> s, std::int64_t e, T* f,
                                                const T* __restrict__ curl, T* __restrict__ scratch, Ahead& ahead) {
@@ -366,7 +366,7 @@ class Kernel {
         });
       }
       rows<shape, first>(d, s, e, k, f, curl, plane, lifts, soon);
-      // One plane later: gathers would wait for stores that are not in the cache yet.
+      // Traces are written one plane later: gathers right away would wait for stores that are not in cache yet.
       if (s.next_traces != nullptr && k > 0) write_traces<box>(d, e, k - 1, f, s.next_traces);
     }
     if (s.next_traces != nullptr) write_traces<box>(d, e, n - 1, f, s.next_traces);
@@ -377,7 +377,8 @@ class Kernel {
   static WEFT_ALWAYS_INLINE void rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k, T* f,
                                       const T* __restrict__ curl, const T* __restrict__ plane,
                                       const T* __restrict__ lifts, const T* soon) {
-    constexpr int together = row_vectors == 1 ? 2 : 1;  // rows, so that enough sums run side by side
+    constexpr int together = row_vectors == 1 ? 2 : 1;  // rows per step, so that enough independent sums run side by
+                                                        // side
     for (int j = 0; j + together <= n; j += together)
       some_rows<shape, first, together>(d, s, e, k, j, f, curl, plane, lifts, soon);
     if constexpr (n % together != 0) some_rows<shape, first, 1>(d, s, e, k, n - 1, f, curl, plane, lifts, soon);
@@ -425,7 +426,7 @@ class Kernel {
     }
   }
 
-  // The first `size` points of vector v of row j of plane k.
+  // Updates the first `size` points of vector v of row j in plane k.
   template <Shape shape, bool first, int size>
   static WEFT_ALWAYS_INLINE void update(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k,
                                         int j, int v, const V (&along_r)[4], T* f, const T* __restrict__ curl,
@@ -437,8 +438,8 @@ class Kernel {
     T* residual = s.residual + e * (6 * points) + at;
     const T* by_t = curl + at;
     const T* by_s = plane + j * row_stride + v * row_lanes;
-    // All is read before anything is written: the arrays' lines may share their place in a page, and a load waits for
-    // such a store.
+    // Everything is read before anything is written: lines of the arrays may have the same offset within a page, and a
+    // load waits for a store with the same offset.
     V rate[6], now[6], left[6];
     if constexpr (!first && !small) {
       WEFT_UNROLL_ALL for (int c = 0; c < 6; ++c) __builtin_prefetch(soon + c * points + j * n + v * row_lanes, 0, 2);

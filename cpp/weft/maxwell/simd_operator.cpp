@@ -19,7 +19,7 @@
 namespace weft::maxwell {
 namespace {
 
-// Frames with a smaller relative difference are considered equal: they differ by rounding.
+// Frames whose relative difference is smaller than this are considered equal up to rounding.
 constexpr double constant_frame = 1e-11;
 
 // g: [9][points].
@@ -35,17 +35,17 @@ Shape shape_of(const double* g, std::int64_t points) {
   return off > constant_frame * size ? Shape::affine : Shape::box;
 }
 
-// Components (0..2) along the axes of a side.
+// The components (0..2) along the axes of a side.
 int axis_a(int side) { return side < 2 ? 1 : 0; }
 int axis_b(int side) { return side < 4 ? 2 : 1; }
 
-// Point q of a side in its element.
+// The position in the element of point q of a side.
 std::int64_t side_point(int side, std::int64_t q, std::int64_t n) {
   const std::array<std::int64_t, 3> strides{1, n, n * n};
   return q % n * strides[axis_a(side)] + q / n * strides[axis_b(side)] + side % 2 * (n - 1) * strides[side / 2];
 }
 
-// g_aa, g_ab, g_bb over the area element, at a point of a side. g: [9][points] at the point.
+// g_aa, g_ab, g_bb divided by the area element, at a point of a side. g: [9][points] at the point.
 std::array<double, 3> surface_metric(const double* g, std::int64_t points, int side) {
   const auto dot = [&](int u, int v) {
     double sum = 0;
@@ -57,7 +57,7 @@ std::array<double, 3> surface_metric(const double* g, std::int64_t points, int s
   return {aa / area, ab / area, bb / area};
 }
 
-// media, fluxes, g: the element's.
+// media, fluxes and g are those of the element.
 template <class T>
 ElementValues<T> element_values(Shape shape, const double* media, const double* fluxes, const double* g,
                                 std::int64_t points, double end_weight) {
@@ -67,7 +67,7 @@ ElementValues<T> element_values(Shape shape, const double* media, const double* 
   v.minus_inverse_mu = cast(-media[1]);
   v.loss = cast(media[2]);
   std::array<double, 3> h{1, 1, 1};              // lengths that make components covariant
-  std::array<double, 6> rate{1, 1, 1, 1, 1, 1};  // what makes rates of J times contravariant curls
+  std::array<double, 6> rate{1, 1, 1, 1, 1, 1};  // factors that turn J times contravariant curls into rates
   if (shape == Shape::box) {
     for (int c = 0; c < 3; ++c) h[c] = g[4 * c * points];
     for (int c = 0; c < 3; ++c) {
@@ -93,7 +93,7 @@ ElementValues<T> element_values(Shape shape, const double* media, const double* 
   }
   for (int side = 0; side < 6; ++side) {
     const double* f = fluxes + 4 * side;
-    // -n x H is turned by a quarter in the face: from b to a, and from a to -b, for faces whose axes are in cyclic
+    // -n x H is rotated by 90 degrees in the face: from b to a, and from a to -b, for faces whose axes are in cyclic
     // order.
     const double turn = (side % 2 == 0 ? -1 : 1) * (side / 2 == 1 ? -1 : 1) / end_weight;
     const double hh = f[0] / media[0] * turn, he = f[1] / media[0] / end_weight;
@@ -118,10 +118,11 @@ ElementValues<T> element_values(Shape shape, const double* media, const double* 
   return v;
 }
 
-// How a face of orientation `mine` sees one of orientation `theirs` (mesh/reference.hpp). index: [n^2] to fill.
+// How a face with orientation `mine` maps to one with orientation `theirs` (mesh/reference.hpp). index: [n^2], filled
+// here.
 template <class T>
 FaceMatch<T> face_match(int mine, int theirs, int n, std::int32_t* index) {
-  std::vector<std::int32_t> at(n * n);  // by canonical place
+  std::vector<std::int32_t> at(n * n);  // by position in the canonical frame
   for (int b = 0; b < n; ++b)
     for (int a = 0; a < n; ++a) {
       const auto [p, q] = mesh::to_canonical(theirs, a, b, n - 1);
@@ -193,14 +194,14 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, const Geometry&
       }
   }
 
-  // Faces that meet: by global id, on this rank or on another.
+  // Finds the faces that meet, by global id, on this rank or on another.
   std::vector<std::int64_t> ids(elements_ * 6);
   for (std::int64_t e = 0; e < elements_; ++e)
     for (int side = 0; side < 6; ++side)
       ids[6 * e + side] = mesh.boundaries[e][side] != 0 ? 0 : 1 + mesh.topology.faces[e][side];
   const exchange::PointsById by_id = exchange::points_by_id(ids);
   const exchange::Sharing sharing = exchange::find_sharing(by_id.ids, mesh.comm);
-  std::map<int, std::vector<std::int32_t>> sent;  // by rank, in the order of ids
+  std::map<int, std::vector<std::int32_t>> sent;  // by rank, in the order of the ids
   for (std::size_t i = 0; i < sharing.positions.size(); ++i)
     for (std::int64_t h = sharing.begin[i]; h < sharing.begin[i + 1]; ++h)
       if (sharing.holders[h] != mesh.comm.rank())
@@ -246,7 +247,7 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, const Geometry&
   for (const auto& [pair, place] : known)
     match_[place] = face_match<T>(pair.first, pair.second, static_cast<int>(n), match_index_.data() + place * face);
 
-  // Values of a face travel as one entry.
+  // The values of a face are exchanged as one entry.
   exchange_ = std::make_unique<exchange::Exchange<T>>(pattern, device, mesh.comm, asked, static_cast<int>(4 * stride),
                                                       exchange::Layout::points_major, exchange::Directions::halo);
   for (auto& traces : traces_) {
@@ -293,7 +294,7 @@ template <class T>
 void SimdOperator<T>::run(StageFunction<T> function, const StageArguments<T>& arguments, const Range& range) {
   run(function, arguments, range.begin, range.driven);
   StageArguments<T> added = arguments;
-  added.a = 1;  // prepare_driven was before
+  added.a = 1;  // prepare_driven has applied a already
   run(function, added, range.driven, range.end);
 }
 
@@ -313,7 +314,7 @@ template <class T>
 void SimdOperator<T>::begin(const T* fields, device::Stream& stream) {
   const trace::Span span("maxwell: traces", trace::Category::cpu);
   const StageArguments<T> arguments{0, 0, 0, const_cast<T*>(fields), nullptr, nullptr, traces_[now_].data(), false};
-  if (in_flight_) exchange_->finish_halo(traces_[now_].data(), stream);  // of stages that were not taken
+  if (in_flight_) exchange_->finish_halo(traces_[now_].data(), stream);  // left over from stages that were not run
   run(functions_.traces, arguments, 0, elements_);
   exchange_->start_halo(traces_[now_].data(), stream);
   in_flight_ = true;
@@ -400,13 +401,13 @@ double SimdOperator<T>::flops() const {
   const double line = static_cast<int>(n) % 2 == 0 ? 4 * half * half + 2 * half : 4 * half * half + 6 * half - 1;
   const auto boxes = static_cast<double>(elements_ - curved_ - affine_),
              frames = static_cast<double>(curved_ + affine_);
-  // Derivatives: 8 by even and odd parts, 4 by rows; 12 factors and 6 sums; loss 6, residual 3 and fields 2 a
-  // component.
+  // Derivatives: 8 by even and odd parts, 4 by rows; 12 factors and 6 sums. Per component: loss 6, residual 3, fields
+  // 2.
   const double points = n * n * n;
   const double always = 8 * n * n * line + 4 * points * (2 * n - 1) + points * (18 + 6 + 18 + 12);
-  // A face point: jumps 4 (and scaled 4), lift, sums 4.
+  // Per face point: jumps 4 (and scaled 4), lift, sums 4.
   const double box = always + 6 * n * n * (8 + 12 + 4 + 4);
-  // Covariant components twice, frames times curls, their scale, and J of the curved.
+  // Covariant components twice, frames times curls, their scaling, and J for curved elements.
   const double framed = always + points * (30 + 30 + 30 + 8) + 6 * n * n * (4 + 24 + 4);
   return boxes * box + frames * framed + static_cast<double>(curved_) * points * 15;
 }

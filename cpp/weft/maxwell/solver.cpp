@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t steps_between_checks = 100;
 constexpr std::int64_t steps_worth_a_check = 10;
-constexpr double allowance = 1.01;  // of rounding and of the time step
+constexpr double allowance = 1.01;  // for rounding and for the time step
 constexpr double layer_allowance = 100;
 
 }  // namespace
@@ -48,7 +48,8 @@ void Solver<T>::step(std::int64_t count, double dt) {
     if (op_.driven()) {
       op_.source_rates(residual_.data(), stream_);
       const auto [electric, magnetic] = op_.energy(residual_.data(), stream_);
-      // Where faces meet, each has a pulse of its own: three vectors of fixed length add up to sqrt(3) more at most.
+      // Where faces meet, each may have its own pulse: three vectors of fixed length add up to at most sqrt(3) times
+      // more.
       norm = std::numbers::sqrt3 * std::sqrt(electric + magnetic);
     }
     const auto [electric, magnetic] = op_.energy(fields_.data(), stream_);
@@ -66,7 +67,7 @@ void Solver<T>::step(std::int64_t count, double dt) {
     } else if (graph_) {
       graph_->replay(stream_);
     } else if (s > 0 && op_.comm().size() == 1 && device::Graph::supported(*op_.options().device)) {
-      graph_.emplace(stream_, [&] { enqueue(dt, true); });  // the first step made all that allocates
+      graph_.emplace(stream_, [&] { enqueue(dt, true); });  // the first step has done all allocations
       graph_->replay(stream_);
     } else {
       enqueue(dt, s + 1 < count);

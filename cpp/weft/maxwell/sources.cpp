@@ -38,8 +38,8 @@ void check(const Pulse& pulse) {
     throw std::invalid_argument("maxwell: width and ramp of a pulse must be at least 0");
 }
 
-// Where in the reference element a point is, by Newton's method on the interpolant of the coordinates; nothing if
-// outside.
+// The position of a point in the reference element, by Newton's method on the interpolant of the coordinates; nothing
+// if it is outside.
 std::optional<Vector> reference_place(const double* coordinates, const element::Gll& gll, const Vector& x) {
   const int n = gll.order + 1;
   std::size_t nearest = 0;
@@ -56,7 +56,7 @@ std::optional<Vector> reference_place(const double* coordinates, const element::
   constexpr int most_steps = 50;
   constexpr double slack = 1e-9;
   for (int step = 0; step < most_steps; ++step) {
-    // The position there and its derivatives, one direction after the other.
+    // The position at that point and its derivatives, one direction after the other.
     std::array<std::vector<double>, 3> value, slope;
     for (int d = 0; d < 3; ++d) {
       const std::array<double, 1> at{r[d]};
@@ -132,8 +132,8 @@ Sources<T>::Sources(const mesh::Mesh& mesh, const Options& options, const Geomet
     device::Stream stream(host);
     both.gather_scatter(sums.data(), exchange::Op::add, stream);
     stream.synchronize();
-    // What is added to the jumps: with the own trace's sign where the neighbour's field is larger by the wave, against
-    // it where the own is.
+    // The sign of the incident field in the jumps: that of the own trace if the neighbour's field includes the wave,
+    // the opposite if the own field does.
     for (std::size_t q = 0; q < sums.size(); ++q) {
       const std::size_t side = q / face;
       const std::int32_t tag = mesh.boundaries[side / 6][side % 6];
@@ -210,8 +210,8 @@ void Sources<T>::add_waves(const mesh::Mesh& mesh, const Options& options, const
   }
 }
 
-// The weak form of a delta function at r0: phi_i(r0) / (w_i J_i). Where elements meet, the one with the smallest number
-// has the dipole.
+// The weak form of a delta function at r0: phi_i(r0) / (w_i J_i). If r0 is shared by elements, the one with the
+// smallest number gets the dipole.
 template <class T>
 void Sources<T>::add_dipoles(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry) {
   if (options.dipoles.empty()) return;
@@ -226,7 +226,7 @@ void Sources<T>::add_dipoles(const mesh::Mesh& mesh, const Options& options, con
       check(dipole.pulse);
       for (std::size_t e = 0; e < geometry.spacing.size(); ++e) {
         if (mesh.element_ids[e] >= found) continue;
-        // Curved elements leave the box of their points by less than its size.
+        // Curved elements extend beyond the bounding box of their points by less than its size.
         const double* x = coordinates.data() + e * points_ * 3;
         bool near = true;
         for (int c = 0; c < 3; ++c) {

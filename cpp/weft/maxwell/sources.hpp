@@ -1,4 +1,4 @@
-// Sources and damping at some points (kernels/maxwell_sources.hpp): plane waves entering through faces, dipole
+// Sources and damping at selected points (kernels/maxwell_sources.hpp): plane waves entering through faces, dipole
 // currents, perfectly matched layers.
 #pragma once
 
@@ -21,29 +21,31 @@ namespace weft::maxwell {
 template <class T>
 class Sources {
  public:
-  // One error on all ranks for: a wave whose direction is zero or along its field, a dipole outside the mesh, arrays of
-  // another length than the mesh's, damping that is negative, waves without total-field elements. (collective)
+  // Throws one error on all ranks for: a wave whose direction is zero or parallel to its field, a dipole outside the
+  // mesh, arrays whose length does not match the mesh, negative damping, and waves without total-field elements.
+  // (collective)
   Sources(const mesh::Mesh& mesh, const Options& options, const Geometry& geometry,
           const std::shared_ptr<exchange::Connectivity>& connectivity);
 
   bool driven() const { return driven_; }    // on any rank: by waves or dipoles
   bool layered() const { return layered_; }  // on any rank: elements of a layer
-  // Elements of this rank whose residual add_currents or add_layer touch, ascending.
+  // Elements of this rank whose residual add_currents or add_layer modify, ascending.
   const std::set<std::int32_t>& elements() const { return touched_; }
 
   void set_clock(double time, device::Stream& stream);
   void advance_clock(double dt, device::Stream& stream);
-  // To the summed traces: the incident field's part of the jumps, at the clock's time + offset. `steady`: with f = 1.
+  // Adds the incident field's part of the jumps to the summed traces, at the clock's time + offset. `steady`: with f =
+  // 1.
   void add_incident(double offset, bool steady, exchange::View<T> traces, device::Stream& stream) const;
-  // residual += dt (what currents add to the rates).
+  // residual += dt (contribution of currents to the rates).
   void add_currents(double offset, bool steady, double dt, T* residual, device::Stream& stream) const;
-  // residual += dt (what the layer adds to the rates); with `step` its auxiliary variables take their stage.
+  // residual += dt (contribution of the layer to the rates); with `step` its auxiliary variables advance by one stage.
   void add_layer(double a, double b, double dt, bool step, const T* fields, T* residual, device::Stream& stream);
 
-  // The layer as if it had never seen a field.
+  // Resets the auxiliary variables of the layer to zero.
   void rest();
-  // Its auxiliary variables, by which it goes on between steps: [elements of this rank][6][points], 0 in those that are
-  // not of the layer. On the host; nothing may be enqueued that changes them.
+  // The layer's auxiliary variables, which are its state between steps: [elements of this rank][6][points], 0 in
+  // elements outside the layer. They are on the host; no work that changes them may be pending.
   std::vector<T> layer_memory() const;
   void set_layer_memory(std::span<const T> values);
 
@@ -67,12 +69,12 @@ class Sources {
   void set_up_layer(const mesh::Mesh& mesh, const Options& options);
 
   std::shared_ptr<device::Device> device_;
-  int points_;  // of an element
+  int points_;  // per element
   bool driven_ = false, layered_ = false;
   std::vector<Wave> waves_;
   std::vector<Current> currents_;
   std::set<std::int32_t> touched_;
-  std::int64_t all_elements_ = 0;  // of this rank
+  std::int64_t all_elements_ = 0;  // on this rank
   std::int64_t layer_elements_ = 0;
   device::Array<std::int32_t> elements_;
   device::Array<T> damping_, auxiliary_, auxiliary_residual_;
