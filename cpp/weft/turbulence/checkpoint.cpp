@@ -6,7 +6,7 @@
 namespace weft::turbulence {
 namespace {
 
-// Of CheckpointHeader::state: dt, Courant number, work of the forcing, the forcing's kind, and what it remembers.
+// CheckpointHeader::state holds dt, the Courant number, the work of the forcing, the kind of forcing, and its memory.
 constexpr std::size_t numbers = 4;
 
 template <class T>

@@ -27,7 +27,7 @@ std::string part_name(int index) {
 
 files::CheckpointKind checkpoint_kind() { return {checkpoint_format, part_name(0)}; }
 
-// A communicator that is freed.
+// An owned communicator.
 class Group {
  public:
   Group(const mpi::Comm& comm, int colour) {
@@ -54,7 +54,7 @@ std::vector<V> all_of(const mpi::Comm& comm, V mine) {
   return all;
 }
 
-// Of a plane of modes, how many a row keeps between `x` and the truncation.
+// For each row of a plane of modes, the number of modes kept between `x` and the truncation.
 std::vector<std::int64_t> kept_of_plane(const Truncation& truncation, const Box& box, const SpectralPart::Range& x,
                                         std::int64_t iz) {
   std::vector<std::int64_t> kept(static_cast<std::size_t>(box.sizes[1]));
@@ -69,7 +69,7 @@ std::array<double, 3> wavenumber(const Box& box, std::int64_t ix, std::int64_t i
           box.unit(2) * static_cast<double>(signed_index(iz, box.sizes[2]))};
 }
 
-// v, recomputed from u and w, in the modes of one plane; not inlined, so that rounding is the same for every caller.
+// v, recomputed from u and w, for the modes of one plane. Not inlined, so that rounding is the same for every caller.
 template <class T>
 [[gnu::noinline]] void fill_left_out(const Box& box, const SpectralPart::Range& x, std::int64_t iz,
                                      const std::vector<std::int64_t>& kept,
@@ -86,7 +86,7 @@ template <class T>
   }
 }
 
-// The two components and the scalars of a plane's kept modes, variable after variable.
+// The two stored components and the scalars for a plane's kept modes, one variable after the other.
 template <class T>
 std::vector<std::complex<T>> packed(const Box& box, const SpectralPart::Range& x, std::int64_t iz,
                                     const std::vector<std::int64_t>& kept, const std::vector<std::complex<T>*>& plane) {
@@ -106,7 +106,7 @@ std::vector<std::complex<T>> packed(const Box& box, const SpectralPart::Range& x
   return values;
 }
 
-// The means are real, held by the rank of mode 0.
+// The means, which are real; the rank of mode 0 has them.
 template <class T>
 std::vector<double> means(const SpectralFields<T>& fields, const mpi::Comm& comm) {
   std::vector<double> mean(fields.fields.size(), 0.0);
@@ -132,7 +132,7 @@ std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& f
   header.scalars = static_cast<int>(fields.fields.size()) - 3;
   header.mean = means(fields, comm);
 
-  // Which ranks share a file, and which files (of one file: ranks) write at a time.
+  // Which ranks share a file, and which files are written at a time (with a single file: which ranks).
   const int first = options.ranks_per_file > 0 ? comm.rank() / options.ranks_per_file : comm.node().front();
   const std::vector<int> firsts = all_of(comm, first);
   const std::set<int> distinct(firsts.begin(), firsts.end());
@@ -145,7 +145,7 @@ std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& f
   const int turns = std::clamp(options.turns, 1, by_file ? file.files : comm.size());
   const int turn = by_file ? file.index % turns : comm.rank() % turns;
 
-  // The number of bytes of each plane depends on the truncation alone.
+  // The size of each plane in bytes depends only on the truncation.
   std::vector<PlaneEntry> table(static_cast<std::size_t>(part.z.count));
   CheckpointBlock block{part.x, part.z};
   for (std::int64_t z = 0; z < part.z.count; ++z) {
@@ -166,7 +166,7 @@ std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& f
     file.header.number = number;
     std::unique_ptr<files::ParallelFile> output;
     for (int now = 0; now < turns; ++now) {
-      comm.together([&] {  // of one file all ranks open it at once
+      comm.together([&] {  // all ranks of a file open it together
         if (by_file ? turn == now : now == 0)
           output = std::make_unique<files::ParallelFile>(group.get(), folder / part_name(file.index),
                                                          MPI_MODE_CREATE | MPI_MODE_WRONLY);
@@ -206,7 +206,7 @@ std::vector<std::byte> header_of(const fs::path& path) {
   });
 }
 
-// Every header of a checkpoint, all of one run.
+// The headers of all files of a checkpoint, which must belong to one run.
 std::vector<std::vector<std::byte>> headers_of(const fs::path& path) {
   std::vector<std::vector<std::byte>> headers{header_of(path / part_name(0))};
   const CheckpointFile first = from_bytes(headers.front(), path.string());
@@ -232,7 +232,7 @@ std::string text(const Box& box) {
   return words;
 }
 
-// Planes of one block in one file, in the precision of the run.
+// The planes of one block in one file, in the precision of the run.
 template <class T>
 std::vector<std::complex<T>> read_plane(files::ParallelFile& file, std::int64_t at, const PlaneEntry& entry,
                                         int value_bytes, const std::string& name) {

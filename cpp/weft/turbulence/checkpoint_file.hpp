@@ -1,9 +1,9 @@
-// The files of a checkpoint: the velocity's two components (third_component.hpp) and the scalars in Fourier space, kept
-// modes only.
+// The files of a checkpoint: two components of the velocity (third_component.hpp) and the scalars in Fourier space;
+// only kept modes are stored.
 //
-// A checkpoint is a folder checkpoint-<step> of files part-<number>.bin, one per group of ranks. Every rank writes its
-// own modes by MPI-IO, plane by plane; any number of ranks of any process grid reads them, in single or double
-// precision, with either truncation (modes that were not kept are 0).
+// A checkpoint is a folder checkpoint-<step> with files part-<number>.bin, one per group of ranks. Every rank writes
+// its own modes by MPI-IO, plane by plane. Any number of ranks, with any process grid, can read them in single or
+// double precision, with either truncation (modes that were not kept are 0).
 #pragma once
 
 #include <complex>
@@ -29,13 +29,13 @@ struct SpectralFields {
 };
 
 struct CheckpointOptions {
-  std::string folder;      // where the checkpoint's folder is made
-  int ranks_per_file = 0;  // 0: the ranks of a node write one file
-  int turns = 1;  // groups of ranks that write one after the other, to spare the file system (the paper's relay)
-  int keep = 2;   // number of checkpoints to keep; the oldest others are removed once the new one is complete
+  std::string folder;      // where the checkpoint's folder is created
+  int ranks_per_file = 0;  // 0: one file per node
+  int turns = 1;           // groups of ranks that write in turn, to relieve the file system (the paper's relay)
+  int keep = 2;            // number of checkpoints to keep; older ones are removed once the new one is complete
 };
 
-// Writes the checkpoint of header.step under a temporary name, renames it when it is complete, and returns its path.
+// Writes the checkpoint of header.step under a temporary name, renames it once it is complete, and returns its path.
 // Sets the header's box, truncation, precision, scalars and mean. The omitted component is recomputed in `fields` too,
 // so that a run that continues and one that restarts are identical. CollectiveError if a file cannot be written;
 // earlier checkpoints are then kept. (collective)
@@ -43,7 +43,7 @@ template <class T>
 std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& fields, const CheckpointOptions& options,
                              const mpi::Comm& comm);
 
-// A checkpoint on disk: `path` is its folder, or a folder of several, whose newest is used.
+// A checkpoint on disk. `path` is its folder, or a folder of several checkpoints, of which the newest is used.
 class Checkpoint {
  public:
   // Reads the headers. CollectiveError, with the file's name and what to do, if files are missing, incomplete,
@@ -54,8 +54,8 @@ class Checkpoint {
   const CheckpointHeader& header() const { return files_.front().header; }
   std::int64_t bytes() const;  // of all files
 
-  // Fills the fields. CollectiveError for another box or number of scalars, or a plane whose checksum is wrong.
-  // (collective)
+  // Fills the fields. CollectiveError if the box or the number of scalars differs, or if the checksum of a plane is
+  // wrong. (collective)
   template <class T>
   void read(const SpectralFields<T>& fields) const;
 

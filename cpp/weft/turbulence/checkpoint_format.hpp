@@ -1,7 +1,7 @@
-// The bytes of a checkpoint's files. docs/turbulence-files.md describes them.
+// The format of a checkpoint's files. docs/turbulence-files.md describes it.
 //
-// Each file has a header (what the run was, and which blocks of modes the file holds; with a checksum), for each block
-// a table of its planes of kz (bytes and checksum of each), and the planes.
+// Each file has a header with a checksum (the run, and which blocks of modes the file holds); for each block a table of
+// its planes of kz (size in bytes and checksum of each); and the planes.
 #pragma once
 
 #include <array>
@@ -25,20 +25,20 @@ struct CheckpointHeader {
   Dealiasing dealiasing = Dealiasing::phase_shift;
   int value_bytes = 8;  // 4: single precision, 8: double
   int scalars = 0;
-  std::int64_t number = 0;  // files/checkpoint_folder.hpp
+  std::int64_t number = 0;  // see files/checkpoint_folder.hpp
   std::int64_t step = 0;
   double time = 0;
   std::vector<double> mean;   // of the velocity and of the scalars
-  std::vector<double> state;  // of the forcing and of anything else that the solver needs to go on as if not stopped
-  std::string text;           // the case and the versions, for people and for the report
+  std::vector<double> state;  // of the forcing, and whatever else the solver needs to continue as if it had not stopped
+  std::string text;           // the case and the versions, for readers and for the report
 };
 
-// The modes written by one rank, and their place in the file.
+// The modes written by one rank, and their position in the file.
 struct CheckpointBlock {
   SpectralPart::Range x, z;
-  std::int64_t table = 0;  // of PlaneEntry, one per plane
+  std::int64_t table = 0;  // position of its table of PlaneEntry, one per plane
   std::int64_t data = 0;
-  std::int64_t bytes = 0;  // of all planes
+  std::int64_t bytes = 0;  // total of all planes
 };
 
 struct PlaneEntry {
@@ -46,19 +46,20 @@ struct PlaneEntry {
   std::uint64_t checksum;
 };
 
-// One file: of `files` the `index`th.
+// File number `index` of `files`.
 struct CheckpointFile {
   CheckpointHeader header;
   int index = 0, files = 1;
   std::vector<CheckpointBlock> blocks;
 
-  // Where tables and planes go, from the blocks' bytes.
+  // Computes the positions of tables and planes from the blocks' sizes.
   void place();
   std::int64_t size() const;  // of the whole file
 };
 
 std::vector<std::byte> to_bytes(const CheckpointFile& file);
-// std::runtime_error that begins with `name` if it is not a checkpoint of this version and byte order, or is damaged.
+// std::runtime_error, beginning with `name`, if the bytes are not a checkpoint of this version and byte order, or are
+// damaged.
 CheckpointFile from_bytes(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace weft::turbulence

@@ -24,7 +24,7 @@ Forcing::Forcing(const ForcingOptions& options, const Truncation& truncation, co
   if (options_.kind == ForcingKind::stochastic && !(options_.amplitude > 0 && options_.time > 0))
     throw std::invalid_argument(where + " needs an amplitude and a time above 0");
 
-  // All ranks number the pairs k, -k alike.
+  // All ranks number the pairs k, -k in the same way.
   std::array<std::int64_t, 3> reach;
   for (int axis = 0; axis < 3; ++axis)
     reach[axis] = static_cast<std::int64_t>(std::floor(options_.radius / part.box.unit(axis)));
@@ -56,7 +56,7 @@ Forcing::Forcing(const ForcingOptions& options, const Truncation& truncation, co
       if (!(energy >= 0)) throw std::invalid_argument(where + ": an energy is no number of at least 0");
   }
   if (options_.kind == ForcingKind::band) return;
-  // The processes start in their stationary state: every real number has the variance sigma^2.
+  // The processes start in their stationary state: the variance of every real number is sigma^2.
   processes_.resize(pairs);
   const double sigma = std::sqrt(options_.amplitude / options_.time);
   for (int pair = 0; pair < pairs; ++pair) {
@@ -85,7 +85,7 @@ double Forcing::push(std::vector<Complex3>& velocity, double dt, std::int64_t st
       velocity[m][c] += change;
     }
   }
-  // The exact solution of the Uhlenbeck-Ornstein process over dt.
+  // The exact solution of the Ornstein-Uhlenbeck process over dt.
   const double kept = std::exp(-dt / options_.time);
   const double fresh = std::sqrt(options_.amplitude / options_.time * -std::expm1(-2 * dt / options_.time));
   for (std::size_t pair = 0; pair < processes_.size(); ++pair) {

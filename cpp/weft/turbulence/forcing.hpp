@@ -1,4 +1,4 @@
-// Forcing of the large scales: a few modes, whose forces are known on every rank.
+// Forcing of the large scales: a few modes, whose forces are known to every rank.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@ namespace weft::turbulence {
 
 // A forced mode k of this rank. In the plane kx = 0 both k and -k are listed, on the ranks that hold them.
 struct ForcedMode {
-  std::int64_t place;       // in the rank's fields
+  std::int64_t place;       // position in the rank's fields
   std::array<double, 3> k;  // its wavenumber
   int pair;                 // which process forces it
-  bool conjugated;          // as the conjugate of that process
+  bool conjugated;          // whether by the conjugate of that process
   int shell;                // round(|k| / unit), from 1
-  double weight;            // modes of the whole spectrum it stands for: 2 for kx > 0, else 1
+  double weight;            // number of modes of the full spectrum that it represents: 2 for kx > 0, else 1
 };
 
 using Complex3 = std::array<std::complex<double>, 3>;
@@ -33,15 +33,16 @@ class Forcing {
   const std::vector<ForcedMode>& modes() const { return modes_; }
   const ForcingOptions& options() const { return options_; }
 
-  // Stochastic: velocity += dt times the current solenoidal force, and the processes advance to the end of step `step`
-  // + 1 of length dt (Eswaran & Pope, Eqs. 7-12). The random numbers depend only on the seed, the step and the mode.
-  // Returns this rank's part of the work done.
+  // Stochastic forcing: velocity += dt times the current solenoidal force, and the processes advance to the end of step
+  // `step` + 1 of length dt (Eswaran & Pope, Eqs. 7-12). The random numbers depend only on the seed, the step and the
+  // mode. Returns this rank's part of the work done.
   double push(std::vector<Complex3>& velocity, double dt, std::int64_t step);
-  // Band: scales the velocity so that every shell has its prescribed energy. Returns the work done, the same on all
-  // ranks. (collective)
+  // Band forcing: scales the velocity so that every shell has its prescribed energy. Returns the work done, the same on
+  // all ranks. (collective)
   double hold(std::vector<Complex3>& velocity, const mpi::Comm& comm);
 
-  // The state that a checkpoint must keep: processes (stochastic) or prescribed energies (band), the same on all ranks.
+  // The state that a checkpoint must store: processes (stochastic) or prescribed energies (band), the same on all
+  // ranks.
   std::vector<double> memory() const;
   void set_memory(const std::vector<double>& values);  // std::invalid_argument for the wrong number of values
 

@@ -1,5 +1,5 @@
-// Pointwise functions that run on the host, for blocks of any device: in place on the host, through a copy of each
-// plane on a GPU. Used between steps, where a single source matters more than the cost of the copy.
+// Pointwise functions that run on the host, for blocks on any device: in place on the host, through a copy of each
+// plane on a GPU. Used between steps, where having one source matters more than the cost of the copy.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace weft::turbulence {
 
-// f works on `read` variables of a block, of which the first `written` are copied back.
+// f works on `read` variables of a block, the first `written` of which are copied back.
 template <class V, class F>
 fft::Pointwise<V> on_host(int read, int written, F f) {
   return [read, written, f](const fft::Block<V>& block, device::Stream& stream) {

@@ -1,5 +1,5 @@
-// Planes of kz of a rank's spectral fields, accessible to the host: the fields themselves on the host, a copy of one
-// plane of each on a GPU.
+// Access of the host to planes of kz of a rank's spectral fields: to the fields themselves on the host, to a copy of
+// one plane of each on a GPU.
 #pragma once
 
 #include <complex>
@@ -16,13 +16,14 @@ class HostPlanes {
  public:
   using Complex = std::complex<T>;
 
-  // `fields` in memory of `device`, planes of `plane_values`. All work on the fields must have completed.
+  // `fields` are in memory of `device`, with `plane_values` values per plane. All work on the fields must have
+  // completed.
   HostPlanes(std::shared_ptr<device::Device> device, std::vector<Complex*> fields, std::int64_t plane_values)
       : device_(std::move(device)), stream_(device_), fields_(std::move(fields)), values_(plane_values) {
     if (!device_->is_host()) copies_.resize(fields_.size() * static_cast<std::size_t>(values_));
   }
 
-  // One plane of every field, in order.
+  // Loads one plane of every field, in order.
   std::vector<Complex*> load(std::int64_t plane) {
     std::vector<Complex*> planes = at(plane);
     if (!copies_.empty()) {
@@ -32,7 +33,7 @@ class HostPlanes {
     }
     return planes;
   }
-  // A buffer for a plane that will be overwritten completely, and its copy to the fields.
+  // A buffer for a plane that will be overwritten completely, and the copy of this plane to the fields.
   std::vector<Complex*> at(std::int64_t plane) {
     std::vector<Complex*> planes;
     for (std::size_t f = 0; f < fields_.size(); ++f)

@@ -11,8 +11,8 @@ using Complex = std::complex<double>;
 using Vector = std::array<double, 3>;
 constexpr Complex sine{0, -0.5}, cosine{0.5, 0};  // amplitudes of exp(i k x)
 
-// amplitude times f(x) g(y) h(z), each a sine or cosine of the unit wavenumber, or 1 (amplitude 0), as modes with
-// nx > 0.
+// Adds amplitude times f(x) g(y) h(z) as modes with nx > 0; each factor is a sine or cosine of the unit wavenumber, or
+// 1 (its amplitude is 0).
 void add_product(std::vector<Mode>& modes, int field, double amplitude, Complex x, Complex y, Complex z) {
   for (const int ny : {-1, 1}) {
     for (const int nz : {-1, 1}) {
@@ -30,8 +30,8 @@ PlaneFunction vortices(const Box& box, double velocity, Complex z) {
   return few_modes(std::move(modes));
 }
 
-// Calls set(i, n, k, conjugated) for the kept modes of a plane: i is the place in it; of the pairs n, -n in the plane
-// nx = 0 both get the n of one, with conjugated true for the other.
+// Calls set(i, n, k, conjugated) for the kept modes of a plane; i is the position in the plane. Of each pair n, -n in
+// the plane nx = 0, both get the n of one of them, and the other has conjugated = true.
 template <class F>
 void for_plane(const SpectralPart& part, const Truncation& truncation, std::int64_t plane, const F& set) {
   const Box& box = part.box;
@@ -56,7 +56,7 @@ Counter counter(const std::array<std::int64_t, 3>& n, std::uint32_t draw) {
   return {static_cast<std::uint32_t>(n[0]), static_cast<std::uint32_t>(n[1]), static_cast<std::uint32_t>(n[2]), draw};
 }
 
-// [modes of the plane] sqrt(2 E(k) / (4 pi k^2) times the volume of a mode), by one call of the spectrum.
+// [modes of the plane] sqrt(2 E(k) / (4 pi k^2) times the volume of a mode), with a single call of the spectrum.
 std::vector<double> amplitudes(const SpectralPart& part, const Truncation& truncation, std::int64_t plane,
                                const Spectrum& spectrum) {
   std::vector<double> k, result(part.box.sizes[1] * part.x.count);
@@ -126,7 +126,7 @@ PlaneFunction random_velocity(const Truncation& truncation, Spectrum spectrum, s
       const double angle = 2 * std::numbers::pi * third;
       const Complex alpha = std::polar(size[i] * std::cos(angle), 2 * std::numbers::pi * first);
       const Complex beta = std::polar(size[i] * std::sin(angle), 2 * std::numbers::pi * second);
-      // Two unit vectors normal to k and to each other: e1 = k x z, e2 = k x e1.
+      // Two unit vectors orthogonal to k and to each other: e1 = k x z, e2 = k x e1.
       const double flat = std::hypot(k[0], k[1]), length = magnitude(k);
       Vector e1{1, 0, 0}, e2{0, 1, 0};
       if (flat > 0) {

@@ -17,7 +17,7 @@
 namespace weft::turbulence {
 
 // Runge-Kutta with an exact integrating factor for viscosity: of second order (predictor and corrector, Rogallo 1981),
-// or the classical one of fourth order.
+// or the classical method of fourth order.
 enum class Scheme { rk2, rk4 };
 std::string name(Scheme scheme);
 
@@ -30,12 +30,12 @@ struct ForcingOptions {
   double radius = 2 * std::numbers::sqrt2;  // modes with 0 < |k| <= radius are forced
   double amplitude = 0;  // stochastic: sigma^2 T, the paper's epsilon*, as an acceleration squared times time
   double time = 0;       // stochastic: T, the correlation time
-  // band: energy of the shells round(|k| / unit) = 1, 2, …, unit the smallest wavenumber; empty: as they are at the
-  // first step
+  // band: energy of the shells round(|k| / unit) = 1, 2, …, where unit is the smallest wavenumber; empty: the energies
+  // at the first step
   std::vector<double> energies = {};
 };
 
-// d phi/dt + u . grad phi = -u . gradient + (nu / schmidt) laplacian phi: phi is the fluctuation about the mean
+// d phi/dt + u . grad phi = -u . gradient + (nu / schmidt) laplacian phi, where phi is the fluctuation about the mean
 // gradient.
 struct ScalarOptions {
   double schmidt = 1;
@@ -47,15 +47,15 @@ struct Options {
   double viscosity = 0.01;
   Scheme scheme = Scheme::rk2;
   Dealiasing dealiasing = Dealiasing::phase_shift;
-  double dt = 0;             // fixed, if not 0; else from
+  double dt = 0;             // fixed time step; if 0, it follows from
   double courant = 0;        // the Courant number of Eq. 8
   double courant_limit = 1;  // a step whose Courant number exceeds it stops the run
-  double max_dt = 0;         // longest step that follows from the Courant number; 0: any
+  double max_dt = 0;         // longest step allowed by the Courant number's choice; 0: no limit
   ForcingOptions forcing = {.kind = ForcingKind::none};
   std::vector<ScalarOptions> scalars;
-  std::uint64_t seed = 0;                       // of phase shifts and forcing
-  std::optional<fft::Grid> grid = fft::Grid{};  // Pr x Pc ranks; none: the fastest, by timing
-  std::optional<int> batch = 1;                 // Q: number of variables per message; none: the fastest, by timing
+  std::uint64_t seed = 0;                       // for phase shifts and forcing
+  std::optional<fft::Grid> grid = fft::Grid{};  // Pr x Pc ranks; empty: the fastest, by timing
+  std::optional<int> batch = 1;                 // Q: number of variables per message; empty: the fastest, by timing
   exchange::Asked row, column;
   std::shared_ptr<device::Device> device;
 };

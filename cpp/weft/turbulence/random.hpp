@@ -23,7 +23,7 @@ inline Counter philox(Counter counter, std::uint64_t seed) {
   return counter;
 }
 
-// Two numbers in (0, 1), of 52 random bits each and never 0.
+// Two numbers in (0, 1), with 52 random bits each, never 0.
 inline std::array<double, 2> uniform(const Counter& counter, std::uint64_t seed) {
   const Counter bits = philox(counter, seed);
   const auto number = [](std::uint32_t high, std::uint32_t low) {
@@ -33,14 +33,14 @@ inline std::array<double, 2> uniform(const Counter& counter, std::uint64_t seed)
   return {number(bits[0], bits[1]), number(bits[2], bits[3])};
 }
 
-// Two independent normal numbers of mean 0 and variance 1 (Box and Muller).
+// Two independent normal numbers with mean 0 and variance 1 (Box-Muller).
 inline std::array<double, 2> normal(const Counter& counter, std::uint64_t seed) {
   const auto [first, second] = uniform(counter, seed);
   const double radius = std::sqrt(-2 * std::log(first)), angle = 2 * std::numbers::pi * second;
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-// The purpose of random numbers: the last word of their counters, different for every purpose.
+// The purpose of random numbers, which is the last word of their counters.
 enum class Draw : std::uint32_t { phase_shift = 1, forcing = 2, velocity = 3, scalar = 16 };
 
 }  // namespace weft::turbulence

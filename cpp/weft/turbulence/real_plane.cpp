@@ -7,7 +7,7 @@
 namespace weft::turbulence {
 namespace {
 
-constexpr int mode_threads = 256;  // as in kernels/turbulence.hpp
+constexpr int mode_threads = 256;  // must match kernels/turbulence.hpp
 std::int64_t mode_blocks(std::int64_t n) { return (n + mode_threads - 1) / mode_threads; }
 
 std::vector<std::int64_t> plane_places(const SpectralPart& part) {
@@ -58,13 +58,13 @@ RealPlane<T>::RealPlane(const SpectralPart& part, const fft::Decomposition& deco
   for (int rank = 0; rank < ranks; ++rank) {
     const fft::Share theirs = fft::share(nz, ranks, rank);
     displacements_[rank] = static_cast<int>(send_order_.size());
-    // In the order of the receiver's planes, which are the mirror images of mine.
+    // In the order of the receiver's planes, which are the mirror images of this rank's.
     for (std::int64_t z = theirs.first; z < theirs.end(); ++z) {
       const std::int64_t mine = mirror(z) - part.z.begin;
       if (mine >= 0 && mine < part.z.count) send_order_.push_back(mine);
     }
     counts_[rank] = static_cast<int>(send_order_.size()) - displacements_[rank];
-    // As many come back: mine whose mirror image is theirs, in my order.
+    // As many come back: those planes of this rank whose mirror images the other has, in this rank's order.
     std::int64_t place = displacements_[rank];
     for (std::int64_t z = 0; z < part.z.count; ++z) {
       const std::int64_t other = mirror(part.z.begin + z);
@@ -87,7 +87,7 @@ void RealPlane<T>::clean(Complex* fields, int count, device::Stream& stream) {
       arrived.swap(sent);
     } else {
       const trace::Span span("plane kx = 0", trace::Category::mpi);
-      MPI_Datatype line;  // of one kz
+      MPI_Datatype line;  // for one kz
       mpi::check(MPI_Type_contiguous(static_cast<int>(ny * sizeof(Complex)), MPI_BYTE, &line), "MPI_Type_contiguous");
       mpi::check(MPI_Type_commit(&line), "MPI_Type_commit");
       mpi::check(MPI_Alltoallv(sent.data(), counts_.data(), displacements_.data(), line, arrived.data(), counts_.data(),

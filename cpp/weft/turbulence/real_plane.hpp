@@ -1,4 +1,4 @@
-// Copies of some modes between device and host; and the plane kx = 0, in which the modes k and -k of real fields are
+// Copies of some modes between device and host; and the plane kx = 0, in which the modes k and -k of a real field are
 // conjugates.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace weft::turbulence {
 
-// Modes at given places of `fields` fields, which are `stride` apart. Values are [field][mode].
+// Modes at given positions of `fields` fields, which are `stride` apart. Values are [field][mode].
 template <class T>
 class ModeList {
  public:
@@ -48,9 +48,10 @@ class RealPlane {
  private:
   SpectralPart part_;
   mpi::Comm column_;
-  std::vector<int> counts_, displacements_;  // numbers to send to each rank of the column, and as many from it
-  std::vector<std::int64_t> send_order_;     // planes of kz as they are sent
-  std::vector<std::int64_t> arrival_;        // by plane: which of the planes that arrive is its mirror image
+  std::vector<int> counts_, displacements_;  // number of values to send to each rank of the column, and to receive from
+                                             // it
+  std::vector<std::int64_t> send_order_;     // planes of kz in sending order
+  std::vector<std::int64_t> arrival_;        // by plane: which of the arriving planes is its mirror image
   ModeList<T> modes_;
 };
 

@@ -43,7 +43,7 @@ block_view<R> view(const fft::Block<R>& block) {
 
 inline constexpr device::Shape row_shape{row_threads};
 
-// `row` (arguments, y, z) for all rows of the block, or the kernel of the same name.
+// Runs `row` (arguments, y, z) for all rows of the block, or the kernel of the same name.
 template <class A, class F>
 void for_rows(const device::Device& device, const device::Kernel<A>& kernel, const A& arguments, const F& row,
               device::Stream& stream) {

@@ -16,7 +16,7 @@ namespace weft::turbulence {
 double shell_width(const Box& box) { return std::min({box.unit(0), box.unit(1), box.unit(2)}); }
 
 std::int64_t shell_count(const Truncation& truncation, const Box& box) {
-  // No kept mode lies beyond the corner of the box that holds them all.
+  // No kept mode lies beyond the corner of the box that contains them all.
   double square = 0;
   for (int axis = 0; axis < 3; ++axis) {
     std::array<std::int64_t, 3> n{};
@@ -34,8 +34,8 @@ namespace {
 constexpr std::size_t total_count = 9;
 std::size_t columns_with(std::size_t scalars) { return 3 + 2 * scalars; }
 
-// Adds what spectra() sums of the kept modes of one plane, [shell][column] and then totals, and raises `divergence` to
-// the largest |k . u|^2.
+// Adds the sums of spectra() over the kept modes of one plane, [shell][column] and then totals, and raises `divergence`
+// to the largest |k . u|^2.
 template <class T>
 void add_plane(const State<T>& state, const std::vector<std::int32_t>& kept, std::int64_t z,
                const std::vector<std::complex<T>*>& plane, double width, std::vector<double>& sums,
@@ -98,9 +98,10 @@ Spectra spectra(const State<T>& state) {
   s.width = shell_width(box);
   s.kmax = state.truncation->largest_wavenumber();
   const auto shells = static_cast<std::size_t>(shell_count(*state.truncation, box));
-  // All sums in one array, for one message: of each shell modes, energy, dissipation and the scalars' two; then totals.
+  // All sums are in one array, for one message: for each shell modes, energy, dissipation and two per scalar; then
+  // totals.
   const std::size_t columns = columns_with(scalars), totals = columns * shells;
-  // Of the planes of each thread; copies of a GPU's planes share their memory.
+  // One set of planes per thread; on a GPU their copies share memory.
   const int threads = state.plan.device()->is_host() ? omp_get_max_threads() : 1;
   std::vector<std::vector<double>> sums_of(static_cast<std::size_t>(threads),
                                            std::vector<double>(totals + total_count, 0.0));

@@ -1,4 +1,4 @@
-// The state of a turbulence simulation: all that statistics and checkpoints need from a Solver.
+// The state of a turbulence simulation: everything that statistics and checkpoints need from a Solver.
 #pragma once
 
 #include <complex>
@@ -12,31 +12,31 @@
 
 namespace weft::turbulence {
 
-// A view: the memory is the Solver's. Device memory throughout.
+// A view; the Solver owns the memory, which is all device memory.
 template <class T>
 struct State {
   using Complex = std::complex<T>;
 
   SpectralPart part;               // this rank's modes; a field has part.modes() of them, [kz][Ny][kx]
-  const Truncation* truncation;    // modes it does not keep are 0
-  std::vector<Complex*> velocity;  // u, v, w: coefficients of Eq. 1, of exp(i k.x), divided by the number of points
+  const Truncation* truncation;    // modes that it does not keep are 0
+  std::vector<Complex*> velocity;  // u, v, w: coefficients of exp(i k.x) as in Eq. 1, divided by the number of points
   std::vector<Complex*> scalars;
   double viscosity;
   const std::vector<ScalarOptions>* scalar_options;
 
   double& time;
   double& dt;          // of the last step, 0 before the first
-  double& courant;     // of the last step's beginning
-  std::int64_t& step;  // steps done
-  // Work done by the forcing so far, per unit of mass.
+  double& courant;     // at the beginning of the last step
+  std::int64_t& step;  // number of steps done
+  // Work done by the forcing so far, per unit mass.
   double& energy_input;
 
-  // Free between steps: fields of `field_values` complex numbers (enough for a field in physical space, real or
-  // complex, in any pencil), 5 of them and 3 for each scalar. May serve as RoundTrip::work.
+  // Free between steps: 5 fields, plus 3 for each scalar, of `field_values` complex numbers (enough for a field in
+  // physical space, real or complex, in any pencil). May serve as RoundTrip::work.
   std::vector<Complex*> scratch;
   std::int64_t field_values;
 
-  fft::Plan<T>& plan;  // its communicator and device too
+  fft::Plan<T>& plan;  // gives access to its communicator and device too
   device::Stream& stream;
 };
 

@@ -16,17 +16,17 @@ namespace weft::turbulence {
 namespace {
 
 constexpr int bins = 400;
-// Logarithms are expensive: the decimal logarithm at every point is computed from log2.
+// Logarithms are expensive, so the decimal logarithm at every point is computed from log2.
 constexpr double log10_of_2 = 0.30102999566398120;
 
-// A kept mode of a block: its place in the block and in the transforms, and its wavenumber.
+// A kept mode of a block: its position in the block and in the transforms, and its wavenumber.
 struct Mode {
   std::int64_t i, y, z;     // block.row(variable, y, z)[i]
-  std::int64_t ix, iy, iz;  // as the transforms count
+  std::int64_t ix, iy, iz;  // indices of the transforms
   double kx, ky, kz;
 };
 
-// exp(i k . d) for a shift d of the grid, from a table a direction; nothing where d is 0.
+// exp(i k . d) for a shift d of the grid, from one table per direction; does nothing if d is 0.
 class Shift {
  public:
   Shift() = default;
@@ -48,7 +48,7 @@ class Shift {
   std::array<std::vector<std::complex<double>>, 3> tables_;
 };
 
-// Sums of one quantity over the points that a thread sees.
+// Sums of one quantity over the points that a thread processes.
 class Collector {
  public:
   Collector(std::string name, std::string scaled_by, double scale, bool logarithmic, double lower, double upper) {
@@ -74,7 +74,7 @@ class Collector {
     d_.largest = std::max(d_.largest, x);
     const double place = d_.logarithmic ? (x > 0 ? log10_of_2 * std::log2(x) : d_.lower) : x;
     const double bin = (place - d_.lower) * (bins / (d_.upper - d_.lower));
-    // NaN goes into the first bin.
+    // NaN is counted in the first bin.
     d_.counts[bin > 0 ? static_cast<std::size_t>(std::min(bin, bins - 1.0)) : 0] += 1;
   }
 
@@ -105,13 +105,13 @@ class Collector {
   std::array<double, 4> sums_{};
 };
 
-// What each thread sums, starting from the same; the same threads see the same points in every run.
+// The sums of each thread, all with the same initial values. The same threads process the same points in every run.
 template <class Sums>
 class ByThread {
  public:
   explicit ByThread(const Sums& start) : all_(static_cast<std::size_t>(omp_get_max_threads()), start) {}
   Sums& mine() { return all_[static_cast<std::size_t>(omp_get_thread_num())]; }
-  // The first thread's, to which add(sums, those of another thread) adds the others in order.
+  // Returns the first thread's sums after add(sums, those of another thread) has added the others in order.
   template <class Add>
   Sums& together(const Add& add) {
     for (std::size_t t = 1; t < all_.size(); ++t) add(all_[0], all_[t]);
@@ -122,7 +122,7 @@ class ByThread {
   std::vector<Sums> all_;
 };
 
-// The solver's scratch memory, with neighbouring fields joined, and more if that is not enough. Allocated like a stack.
+// The solver's scratch memory, with neighbouring fields joined, extended if it is not enough. Allocated like a stack.
 template <class T>
 class Memory {
  public:
@@ -216,7 +216,7 @@ class Pass {
     state_.stream.synchronize();
   }
 
-  // f(mode) of the kept modes of a block; those that are not kept are made 0.
+  // Calls f(mode) for the kept modes of a block; sets the others to 0.
   template <class F>
   void each_mode(const Modes& block, int variables, const F& f) const {
     const SpectralPart& part = state_.part;
@@ -242,7 +242,7 @@ class Pass {
       }
     }
   }
-  // Where a mode is in a plane of the rank's fields.
+  // The position of a mode in a plane of the rank's fields.
   std::int64_t in_plane(const Mode& m) const { return m.iy * state_.part.x.count + m.ix - state_.part.x.begin; }
   HostPlanes<T> host_planes(std::vector<Complex*> fields) const {
     return {state_.plan.device(), std::move(fields), state_.part.box.sizes[1] * state_.part.x.count};
@@ -250,8 +250,8 @@ class Pass {
 
   static Complex times_i(double k, Complex u) { return {static_cast<T>(-k * u.imag()), static_cast<T>(k * u.real())}; }
 
-  // Eq. 10: s_ij s_ij = sum of A_ii^2 + sum over i < j of (A_ij + A_ji)^2 / 2 and Omega = sum over i < j of
-  // (A_ji - A_ij)^2, with A_ij = du_i/dx_j and A_33 = -A_11 - A_22: four trips of two variables.
+  // Eq. 10: s_ij s_ij = sum of A_ii^2 + sum over i < j of (A_ij + A_ji)^2 / 2 and Omega = sum over i < j of (A_ji -
+  // A_ij)^2, with A_ij = du_i/dx_j and A_33 = -A_11 - A_22. Takes four round trips of two variables.
   void gradients() {
     const double mean_dissipation = state_.viscosity * spectra_.enstrophy;
     std::vector<Collector> collectors;
@@ -360,8 +360,8 @@ class Pass {
       to[x / slice.stride] = static_cast<float>(line[x - first]);
   }
 
-  // The products of the velocity on one or two grids: with truncation by phase shifts two that lie half a cell apart,
-  // whose mean is free of the aliases that are left (Patterson & Orszag 1971).
+  // The products of the velocity on one or two grids. If truncation is by phase shifts, two grids half a cell apart are
+  // used; their mean is free of the remaining aliases (Patterson & Orszag 1971).
   void products() {
     const bool twice = state_.truncation->dealiasing() == Dealiasing::phase_shift;
     const double share = twice ? 0.5 : 1;
@@ -393,8 +393,9 @@ class Pass {
     });
   }
 
-  // uu - vv, ww - vv, uv, uw, vw: T(k) = Re(u* . N), N_j = -i k_m t_jm up to a gradient, which has no part in it; and
-  // of the pressure -k_i k_j t_ij / k^2, to which square() adds what was taken off the diagonal.
+  // uu - vv, ww - vv, uv, uw, vw: T(k) = Re(u* . N) with N_j = -i k_m t_jm, up to a gradient, which does not
+  // contribute; and the pressure's source -k_i k_j t_ij / k^2, to which square() adds what was subtracted from the
+  // diagonal.
   void stress(const Shift& shift, double share, bool first, Complex* pressure) {
     fft::RoundTrip<T> trip;
     trip.from.assign(state_.velocity.begin(), state_.velocity.end());
@@ -518,7 +519,7 @@ class Pass {
     result_.distributions.push_back(collectors.together(add).result(state_.plan.comm()));
   }
 
-  // Values of a line of points in the rank's part [z][y][x].
+  // Stores the values of a line of points in the rank's part [z][y][x].
   static void keep(const T* line, std::int64_t y, std::int64_t z, const fft::Box& block, const fft::Box& mine,
                    std::vector<T>& values) {
     const std::int64_t row = (block.first[2] + z - mine.first[2]) * mine.count[1] + block.first[1] + y - mine.first[1];

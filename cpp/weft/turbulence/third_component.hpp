@@ -1,9 +1,9 @@
-// The velocity component that a checkpoint leaves out, from k . u = 0 (GESTS, Eq. 12).
+// The velocity component that a checkpoint omits, from k . u = 0 (GESTS, Eq. 12).
 //
-// The paper leaves out u2 and recovers it as -(k1 u1 + k3 u3) / k2 where k2 is not 0. Rounding errors then grow by
-// |k| / |k2|, and the planes k2 = 0 need another rule. weft leaves out, mode by mode, the component along which |k| is
-// largest (of equal ones the first of y, x, z): nothing is divided by less than |k| / sqrt(3), the planes k2 = 0 need
-// no rule of their own, and a mode and its conjugate leave out the same. The mean, k = 0, is kept apart.
+// The paper omits u2 and recovers it as -(k1 u1 + k3 u3) / k2 where k2 is not 0. Rounding errors then grow by |k| /
+// |k2|, and the planes k2 = 0 need another rule. weft omits, mode by mode, the component along which |k| is largest (if
+// equal, the first of y, x, z): nothing is divided by less than |k| / sqrt(3), the planes k2 = 0 need no special rule,
+// and a mode and its conjugate omit the same component. The mean, k = 0, is stored separately.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace weft::turbulence {
 
-// Which component a mode's checkpoint leaves out, and which two it holds.
+// Which component a checkpoint omits for a mode, and which two it stores.
 struct LeftOut {
   int component, first, second;
 };

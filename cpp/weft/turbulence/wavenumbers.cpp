@@ -9,7 +9,7 @@ std::string name(Dealiasing dealiasing) { return dealiasing == Dealiasing::phase
 
 Truncation::Truncation(const Box& box, Dealiasing dealiasing) : box_(box), dealiasing_(dealiasing) {}
 
-// In integers, so that rounding has no influence on the modes on the boundary, which are not kept.
+// Computed in integers, so that rounding cannot affect modes exactly on the boundary, which are not kept.
 bool Truncation::keeps(std::int64_t nx, std::int64_t ny, std::int64_t nz) const {
   const std::array<std::int64_t, 3> n{nx, ny, nz};
   if (dealiasing_ == Dealiasing::two_thirds) {
@@ -26,7 +26,7 @@ bool Truncation::keeps(std::int64_t nx, std::int64_t ny, std::int64_t nz) const 
 }
 
 std::int64_t Truncation::kept(std::int64_t ny, std::int64_t nz) const {
-  std::int64_t low = 0, high = box_.sizes[0] / 2 + 1;  // the first that is not kept lies in [low, high]
+  std::int64_t low = 0, high = box_.sizes[0] / 2 + 1;  // the first mode not kept is in [low, high]
   while (low < high) {
     const std::int64_t middle = (low + high) / 2;
     if (keeps(middle, ny, nz))
