@@ -17,7 +17,7 @@ namespace weft::flow {
 struct Force {
   Vector pressure{}, viscous{};
   Vector pressure_moment{}, viscous_moment{};  // about a centre: integrals of (x - centre) x traction
-  // tau|, where tau is the tangential part of nu (grad u + grad u^T) n: mean over the area, and maximum.
+  // |tau|, where tau is the tangential part of nu (grad u + grad u^T) n: mean over the area, and maximum.
   double mean_shear = 0, largest_shear = 0;
   // y+ = distance from the boundary of the first points inside it * sqrt(|tau|) / nu: mean over the area, and maximum.
   double mean_y_plus = 0, largest_y_plus = 0;

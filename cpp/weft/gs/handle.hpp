@@ -42,7 +42,7 @@ struct Call {
   bool transpose = false;
 };
 
-// id| names the group; id 0 takes no part; a negative id is flagged (see gs.h).
+// |id| names the group; id 0 takes no part; a negative id is flagged (see gs.h).
 class Handle {
  public:
   // (collective)

@@ -377,8 +377,7 @@ class Kernel {
   static WEFT_ALWAYS_INLINE void rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k, T* f,
                                       const T* __restrict__ curl, const T* __restrict__ plane,
                                       const T* __restrict__ lifts, const T* soon) {
-    constexpr int together = row_vectors == 1 ? 2 : 1;  // rows per step, so that enough independent sums run side by
-                                                        // side
+    constexpr int together = row_vectors == 1 ? 2 : 1;  // rows at once, for enough independent sums
     for (int j = 0; j + together <= n; j += together)
       some_rows<shape, first, together>(d, s, e, k, j, f, curl, plane, lifts, soon);
     if constexpr (n % together != 0) some_rows<shape, first, 1>(d, s, e, k, n - 1, f, curl, plane, lifts, soon);

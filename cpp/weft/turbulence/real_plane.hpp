@@ -48,8 +48,7 @@ class RealPlane {
  private:
   SpectralPart part_;
   mpi::Comm column_;
-  std::vector<int> counts_, displacements_;  // number of values to send to each rank of the column, and to receive from
-                                             // it
+  std::vector<int> counts_, displacements_;  // values to send to each rank of the column, and to receive
   std::vector<std::int64_t> send_order_;     // planes of kz in sending order
   std::vector<std::int64_t> arrival_;        // by plane: which of the arriving planes is its mirror image
   ModeList<T> modes_;

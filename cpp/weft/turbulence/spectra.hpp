@@ -20,7 +20,7 @@ struct Spectra {
   std::vector<double> modes;                                             // number of modes
   std::vector<double> energy;                                            // |u|^2 / 2
   std::vector<double> dissipation;                                       // nu k^2 |u|^2
-  std::vector<std::vector<double>> scalar_variance, scalar_dissipation;  // phi|^2, 2 kappa k^2 |phi|^2, by scalar
+  std::vector<std::vector<double>> scalar_variance, scalar_dissipation;  // |phi|^2, 2 kappa k^2 |phi|^2, by scalar
 
   // Totals. Angle brackets are means over the box.
   std::array<double, 3> square{};           // <u^2>, <v^2>, <w^2>
