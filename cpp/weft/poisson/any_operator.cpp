@@ -14,7 +14,7 @@ namespace weft::poisson {
 
 template <class T>
 AnyOperator<T>::AnyOperator(const mesh::Mesh& mesh, const Options& options) : options_(options) {
-  element::gll(options.order);  // refuses orders outside 1..15
+  element::gll(options.order);  // rejects orders outside 1..15
   if (!(options.lambda >= 0))
     throw std::invalid_argument("poisson: lambda must be at least 0, not " + std::to_string(options.lambda));
   check_geometry(options.geometry, mesh);
@@ -41,8 +41,8 @@ std::map<std::string, std::int64_t> AnyOperator<T>::memory_bytes() const {
   return bytes;
 }
 
-// The diagonal of S_L^e = D^T G D: sum_m D_mi^2 G_rr(m,j,k) and so for s and t, and twice D_ii D_jj G_rs(i,j,k) and so
-// on.
+// The diagonal of S_L^e = D^T G D: sum_m D_mi^2 G_rr(m,j,k), likewise for s and t, plus twice D_ii D_jj G_rs(i,j,k) and
+// so on.
 template <class T>
 std::vector<T> AnyOperator<T>::host_diagonal() {
   const auto& d = element::gll(options_.order).derivative;

@@ -1,8 +1,9 @@
 // The screened Poisson operator A = S + lambda I, S = Z^T S_L Z (hipBone, Eq. 1 and 2), for any storage of its vectors:
 // the interface for solvers and output.
 //
-// With natural boundaries A is as in the paper; points on `dirichlet` boundaries are masked: their rows and columns are
-// removed. lambda multiplies the identity, not a mass matrix; set_screening() adds a term c u, which does.
+// With natural boundaries A is as in the paper. Points on `dirichlet` boundaries are masked: their rows and columns are
+// removed. lambda multiplies the identity, not a mass matrix; set_screening() adds a term c u that multiplies the mass
+// matrix.
 #pragma once
 
 #include <array>
@@ -20,8 +21,8 @@
 
 namespace weft::poisson {
 
-// T: float or double. Vectors are device memory of entries() values, the first unknowns() of which are the rank's. The
-// comments describe assembled storage, where they are the vectors of the space.
+// T: float or double. Vectors are in device memory and have entries() values, the first unknowns() of which belong to
+// the rank. The comments describe assembled storage, where they are the vectors of the space.
 template <class T>
 class AnyOperator {
  public:
@@ -38,8 +39,9 @@ class AnyOperator {
   space::Space<T>& space() const { return *space_; }
   const Options& options() const { return options_; }
   const mpi::Comm& comm() const { return space_->comm(); }
-  const LocalOperator<T>* local() const { return local_.get(); }  // kernels = portable, else null
-  // This rank's elements by how the operator treats them, as mesh::Shape counts them (curved: the metric is stored).
+  const LocalOperator<T>* local() const { return local_.get(); }  // if kernels = portable, else null
+  // The number of this rank's elements for each mesh::Shape, by how the operator treats them (curved: the metric is
+  // stored).
   virtual std::array<std::int64_t, 4> elements_by_shape() const;
   virtual std::int64_t entries() const { return space_->entries(); }
   virtual std::int64_t unknowns() const { return space_->unknowns(); }
@@ -48,27 +50,27 @@ class AnyOperator {
   virtual std::vector<std::pair<std::string, exchange::Tuning>> tunings() const { return space_->tunings(); }
   virtual std::int64_t bytes_sent() const { return space_->bytes_sent(); }
   virtual std::int64_t messages() const { return space_->messages(); }
-  // of this rank, by array, including those of the space
+  // on this rank, by array, including those of the space
   virtual std::map<std::string, std::int64_t> memory_bytes() const;
 
-  // From now on A = S + lambda I + Z^T M Z, where `mass` [points] are the values of the diagonal M: the mass of each
+  // Changes the operator to A = S + lambda I + Z^T M Z, where `mass` [points] is the diagonal of M: the mass at each
   // element's point times c, at least 0. (collective)
   void set_screening(std::span<const T> mass);
   bool screened() const { return !screening_.empty(); }
   std::vector<T> screening() const { return screening_.download(); }  // [unknowns], the diagonal of Z^T M Z, or empty
-  // [elements] in the mesh's order, the sum of M over the points of each, or empty.
+  // [elements] in the mesh's order: the sum of M over the points of each element; or empty.
   const std::vector<double>& element_screening() const { return element_screening_; }
 
-  // The diagonal of A, [entries()], 0 from unknowns() on, and one over it. (collective)
+  // The diagonal of A, [entries()], 0 from unknowns() on; and its inverse. (collective)
   device::Array<T> diagonal();
   device::Array<T> inverse_diagonal();
 
   // For set-up and output, on host arrays.
   virtual std::vector<std::int64_t> unknown_ids() const { return space_->unknown_ids(); }    // [unknowns], 0: masked
   virtual std::vector<double> coordinates() const { return space_->unknown_coordinates(); }  // [unknowns][3]
-  // [unknowns] pseudo-random values in [-1, 1), by seed and id, 0 where masked.
+  // [unknowns] pseudo-random values in [-1, 1), determined by seed and id; 0 where masked.
   std::vector<T> random_values(std::int64_t seed) const;
-  // [points] -> [unknowns], Z^T values, and back, Z x, 0 where masked. (collective)
+  // [points] -> [unknowns], Z^T values; and back, Z x, 0 where masked. (collective)
   virtual std::vector<T> sum_points(std::span<const T> values) { return space_->sum_points(values); }
   virtual std::vector<T> at_points(std::span<const T> x) { return space_->at_points(x); }
   // Z^T S_L values: the contribution of values prescribed at points, including boundary points, to the other rows.
@@ -80,10 +82,10 @@ class AnyOperator {
   // a curved mesh, and SIMD kernels on a GPU or in scattered storage.
   AnyOperator(const mesh::Mesh& mesh, const Options& options);
 
-  void add_screening(const T* x, T* y, device::Stream& stream);  // y += Z^T M Z x, if there is such a term
+  void add_screening(const T* x, T* y, device::Stream& stream);  // y += Z^T M Z x, if there is a screening term
 
   Options options_;
-  std::unique_ptr<space::Space<T>> own_;  // if not owned by anyone else
+  std::unique_ptr<space::Space<T>> own_;  // unless the space belongs to someone else
   space::Space<T>* space_ = nullptr;
   std::unique_ptr<LocalOperator<T>> local_;
 

@@ -40,7 +40,7 @@ std::vector<ComponentSweep<T>> ComponentPasses<T>::sweeps(const solver::Componen
   std::vector<ComponentSweep<T>> all;
   for (int c = 0; c < components_; ++c) {
     const std::int64_t at = c * entries_;
-    const double alpha = pass.alpha[c] * pass.h1;  // of v = A p / h1
+    const double alpha = pass.alpha[c] * pass.h1;  // for v = A p / h1
     all.emplace_back(typename ComponentSweep<T>::Vectors{pass.r + at, pass.p + at, pass.v + at, pass.x + at, b_, pass.d,
                                                          mask_ == nullptr ? nullptr : mask_ + at},
                      typename ComponentSweep<T>::Scalars{static_cast<T>(pass.h2 / pass.h1), static_cast<T>(alpha),
@@ -49,7 +49,8 @@ std::vector<ComponentSweep<T>> ComponentPasses<T>::sweeps(const solver::Componen
   return all;
 }
 
-// work(sweep, range) on every range for every component, by threads; sums are added in the order of the ranges.
+// Runs work(sweep, range) on every range for every component, using threads. The sums are added in the order of the
+// ranges.
 template <class T>
 template <class Work>
 void ComponentPasses<T>::for_ranges(const solver::ComponentPass<T>& pass, const std::vector<Range>& ranges,
@@ -87,7 +88,7 @@ void ComponentPasses<T>::sweep(const solver::ComponentPass<T>& pass, space::Part
   }
 }
 
-// Entries that other ranks see are updated before the overlap, and summed after it.
+// Entries shared with other ranks are updated before the overlap, and their sums are computed after it.
 template <class T>
 void ComponentPasses<T>::operator()(const solver::ComponentPass<T>& pass, double* sums, device::Stream& stream) const {
   std::fill_n(sums, component_sums * components_, 0.0);

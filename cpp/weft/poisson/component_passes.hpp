@@ -13,12 +13,13 @@
 
 namespace weft::poisson {
 
-// T: float or double. Of A / h1 = S + (h2 / h1) B, which is what v holds: step lengths differ by h1.
+// T: float or double. Works on A / h1 = S + (h2 / h1) B, which is what v holds, so step lengths differ by the factor
+// h1.
 template <class T>
 class ComponentPasses {
  public:
-  // op: S, without screening term. b, mask: as in solver::ComponentSystem, but [entries] each. All must live as long.
-  // The exchange of `components` fields is set up. (collective)
+  // op: S, without screening term. b, mask: as in solver::ComponentSystem, but [entries] each. All must outlive this
+  // object. Sets up the exchange of `components` fields. (collective)
   ComponentPasses(const SimdOperator<T>& op, const T* b, const T* mask, int components);
 
   // As solver::ComponentSystem::fused. (collective)

@@ -21,22 +21,22 @@ namespace {
 
 constexpr int threads_of_point_block_limit = 1024;
 
-// Points take about 12 (N + 1) shared accesses each, columns 16, which limits points where memory is as fast as an
-// A100's or later GPU's; on others hipBone's choice stands (docs/backends.md).
+// `points` takes about 12 (N + 1) shared-memory accesses per point, `columns` 16. This limits `points` if memory is as
+// fast as that of an A100 or later GPU; on other GPUs, hipBone's choice is used (docs/backends.md).
 Threads threads_for(const device::Device& device, int order, int scalar_bytes) {
   const std::string& architecture = device.info().architecture;
   const bool fast_memory = architecture.starts_with("sm_") && std::stoi(architecture.substr(3)) >= 80;
-  // Those whose tensor cores multiply doubles at twice the rate of other instructions.
+  // The architectures whose tensor cores multiply doubles at twice the rate of other instructions.
   const bool matrix_rate = architecture == "sm_80" || architecture == "sm_90";
   if (matrix_rate && matrices_fit(order, scalar_bytes)) return Threads::matrices;
   // On the host, a block of points is a set of loops over whole elements, which the compiler optimises well.
   return device.is_host() || (order < 9 && !fast_memory) ? Threads::points : Threads::columns;
 }
 
-// Whether columns transform all layers of an element at once: as kernels/poisson.hpp.
+// Whether columns transform all layers of an element at once: must match kernels/poisson.hpp.
 bool one_chunk(int n, int scalar_bytes) { return n <= (scalar_bytes == 8 ? 9 : 13); }
 
-// At most: columns pad their lines and layers to fit the banks.
+// An upper bound, because columns pad their lines and layers to avoid bank conflicts.
 int shared_bytes_per_element(int order, Threads threads, int scalar_bytes) {
   const int n = order + 1, layers = one_chunk(n, scalar_bytes) ? n : (n + 1) / 2, padding = 128 / scalar_bytes - 1;
   return scalar_bytes *
@@ -48,12 +48,12 @@ std::vector<T> converted(std::span<const double> values) {
   return std::vector<T>(values.begin(), values.end());
 }
 
-// Elements of one shape: their numbers in the mesh, and their places in the order of the operator.
+// Elements of one shape: their numbers in the mesh, and their positions in the order of the operator.
 struct Elements {
   std::vector<std::int64_t> numbers, places;
 };
 
-// [element][6 or 7][n^3]: the six factors and, if there are inverse degrees, W, each contiguous.
+// [element][6 or 7][n^3]: the six factors and, if there are inverse degrees, W; each is contiguous.
 template <class T>
 device::Array<T> packed_factors(const mesh::Mesh& mesh, const Elements& elements, const Options& options,
                                 std::span<const double> inverse_degree) {
@@ -79,7 +79,7 @@ device::Array<T> packed_factors(const mesh::Mesh& mesh, const Elements& elements
   return packed;
 }
 
-// [element][each]: `of` the trilinear map of its corners, as mesh::trilinear_map has it.
+// [element][each]: `of` applied to the trilinear map of the element's corners, in the form of mesh::trilinear_map.
 template <class T, std::size_t each>
 device::Array<T> by_maps(const mesh::Mesh& mesh, std::span<const std::int64_t> elements,
                          const std::shared_ptr<device::Device>& device,
@@ -96,7 +96,7 @@ device::Array<T> by_maps(const mesh::Mesh& mesh, std::span<const std::int64_t> e
   return table;
 }
 
-// G of a parallelepiped but for the weights: rr, rs, rt, ss, st, tt.
+// G of a parallelepiped without the weights: rr, rs, rt, ss, st, tt.
 std::array<double, 6> constant_metric(const std::array<double, 24>& map) {
   struct Vector {
     double x, y, z;
@@ -104,7 +104,7 @@ std::array<double, 6> constant_metric(const std::array<double, 24>& map) {
   const auto edge = [&](int m) { return Vector{map[3 * m], map[3 * m + 1], map[3 * m + 2]}; };
   const auto dot = [](const Vector& u, const Vector& v) { return u.x * v.x + u.y * v.y + u.z * v.z; };
   const Vector r = edge(1), s = edge(2), t = edge(3);
-  const Vector a = cross(s, t), b = cross(t, r), c = cross(r, s);  // of the Jacobian matrix, the cofactors
+  const Vector a = cross(s, t), b = cross(t, r), c = cross(r, s);  // cofactors of the Jacobian matrix
   const double j = dot(r, a);
   return {dot(a, a) / j, dot(a, b) / j, dot(a, c) / j, dot(b, b) / j, dot(b, c) / j, dot(c, c) / j};
 }
@@ -131,7 +131,7 @@ void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
 
 bool matrices_fit(int order, int scalar_bytes) { return scalar_bytes == 8 && (order == 3 || order == 7); }
 
-// Of matrices, warps: those of kernels/poisson_matrix.hpp.
+// For matrices: warps, as in kernels/poisson_matrix.hpp.
 int threads_per_element(int order, Threads threads, int scalar_bytes) {
   const int n = order + 1;
   if (threads == Threads::points) return n * n * n;
@@ -144,7 +144,7 @@ int elements_per_block(int order, Threads threads, int scalar_bytes) {
   const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
   if (threads == Threads::points) return device::elements_per_block(each, shared, 320);
   if (threads == Threads::matrices) return 32 / each;
-  // Warps of a block wait for each other at barriers, so the smallest block that uses its lanes is best.
+  // Warps of a block wait for each other at barriers, so the smallest block that uses its lanes well is best.
   int tile = 1;
   while (tile * each < 63 || tile * each < 25 * ((tile * each + 31) / 32)) ++tile;
   return tile;
@@ -168,7 +168,8 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   if (threads_ == Threads::matrices && !matrices_fit(options.order, sizeof(T)))
     throw std::invalid_argument(
         "poisson: threads = 'matrices' exist for orders 3 and 7 in double precision; use 'columns'");
-  // Matrices move two values at once; vectors by points, which may be a user's, need not be aligned for that.
+  // The matrix kernels move two values at once, and vectors stored by points, which may be a user's, need not be
+  // aligned for that.
   if (threads_ == Threads::matrices && index.empty()) threads_ = Threads::columns;
   check_geometry(options.geometry, mesh);
   const bool stored = options.geometry == Geometry::stored;
@@ -188,7 +189,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
     elements = own_order;
     std::ranges::fill(shapes, *std::ranges::max_element(shapes));
   }
-  // With threads for points, a box is a parallelepiped like others.
+  // With one thread per point, a box is treated like any other parallelepiped.
   if (threads_ == Threads::points)
     for (mesh::Shape& shape : shapes) shape = std::max(shape, mesh::Shape::affine);
   Elements constant, trilinear, curved;
@@ -210,7 +211,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   load_kernels(options.order);
 }
 
-// What the kernels know of the reference element.
+// The tables of the reference element that the kernels use.
 template <class T>
 void LocalOperator<T>::make_reference(int order) {
   const element::Gll& gll = element::gll(order);
@@ -230,7 +231,7 @@ void LocalOperator<T>::make_reference(int order) {
   element::split_even_odd(stiffness, n, n, stiffness_.even, stiffness_.odd);
 }
 
-// What the kernels of one shape's elements run as.
+// The launch configuration for the elements of one shape.
 template <class T>
 Threads LocalOperator<T>::threads_of(mesh::Shape shape) const {
   const bool has_matrices = shape == mesh::Shape::affine || shape == mesh::Shape::trilinear;

@@ -1,7 +1,7 @@
-// y_L = (S_L + lambda W) Z x on a range of a rank's elements, on any device: hipBone's kernel, in its variants.
-// Elements of one shape that follow each other are one launch, of the kernel for their shape.
+// y_L = (S_L + lambda W) Z x on a range of a rank's elements, on any device: hipBone's kernel, in several variants.
+// Consecutive elements of the same shape take one launch, of the kernel for that shape.
 //
-// Z^T and communication are in Operator.
+// The gather Z^T and communication are in Operator.
 #pragma once
 
 #include <array>
@@ -22,30 +22,30 @@ namespace weft::poisson {
 template <class T>
 class LocalOperator {
  public:
-  // index: [points] entry of x for each local point, or empty where x itself is by points (scattered storage).
-  // inverse_degree: [points], or empty: the lambda term is left to the caller (not with stored geometry). elements: the
-  // order in which index, inverse_degree and this have the mesh's elements; empty: the mesh's own, and all count as the
-  // most general shape among them.
-  // std::invalid_argument for an order outside 1..15, for trilinear geometry on a curved mesh and for a block of more
-  // than 1024 threads on a GPU. CollectiveError for a Jacobian that is not positive. (collective)
+  // index: [points] entry of x for each local point; empty if x itself is stored by points (scattered storage).
+  // inverse_degree: [points]; empty: the lambda term is left to the caller (not with stored geometry). elements: the
+  // order of the mesh's elements in index, in inverse_degree and in this operator; empty: the mesh's own order, and all
+  // elements count as the most general shape among them. std::invalid_argument for an order outside 1..15, for
+  // trilinear geometry on a curved mesh and for a block of more than 1024 threads on a GPU. CollectiveError for a
+  // Jacobian that is not positive. (collective)
   LocalOperator(const mesh::Mesh& mesh, const Options& options, std::span<const std::int32_t> index,
                 std::span<const double> inverse_degree, std::span<const std::int64_t> elements = {});
 
-  // y: [points]; elements [begin, end). Of several fields in one launch: x [fields][x_field], y [fields][points].
+  // y: [points]; elements [begin, end). For several fields in one launch: x [fields][x_field], y [fields][points].
   void apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream, int fields = 1,
              std::int64_t x_field = 0) const;
 
-  // Of the kernel of the most general shape:
+  // For the kernel of the most general shape:
   Threads threads() const { return most_general_.kind; }
   int elements_per_block() const { return most_general_.tile; }
   int threads_per_block() const { return static_cast<int>(most_general_.threads.x * most_general_.threads.y); }
   device::KernelResources resources() const { return resources_; }
-  // The elements by the shape they are treated as, as mesh::Shape counts them (curved: the metric is stored).
+  // The number of elements for each mesh::Shape, by how they are treated (curved: the metric is stored).
   std::array<std::int64_t, 4> elements_by_shape() const;
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:
-  // By value into the kernels: they match those of kernels/poisson.hpp.
+  // Passed to kernels by value: must match those of kernels/poisson.hpp.
   struct Splitting {
     T even[64], odd[64];
   };
@@ -55,14 +55,14 @@ class LocalOperator {
   struct Nodes {
     T points[16], weights[16];
   };
-  // Elements [begin, end) of one shape; `first`: the place of the first in the table of what describes its shape.
+  // Elements [begin, end) of one shape; `first` is the position of the first one in the tables of that shape.
   struct Run {
     std::int64_t begin, end;
     mesh::Shape shape;
     std::int64_t first;
   };
 
-  // Elements and threads of a block.
+  // Elements and threads per block.
   struct Blocks {
     Threads kind = Threads::automatic;
     int tile = 1;
@@ -77,7 +77,7 @@ class LocalOperator {
   std::shared_ptr<device::Device> device_;
   Threads threads_;
   T lambda_;
-  std::int64_t elements_, each_;  // elements, and points of one
+  std::int64_t elements_, each_;  // number of elements, and of points per element
   std::array<Blocks, 4> blocks_;  // by shape
   Blocks most_general_;
   std::vector<Run> runs_;
@@ -87,8 +87,8 @@ class LocalOperator {
   Nodes nodes_{};
   device::Array<T> reference_, factors_, maps_, metrics_, inverse_degree_;
   device::Array<std::int32_t> index_;
-  // What describes the elements lies between their number and the parameters that all variants share. Those of the
-  // shapes that there are, with threads_, are set.
+  // The kernels' parameters that describe the elements come between the element count and the parameters that all
+  // variants share. Only the kernels for existing shapes, with threads_, are set.
   template <class... Elements>
   using Variant = device::Kernel<int, Elements..., T, const std::int32_t*, int, long, long, const T*, T*>;
   Variant<const T*, const T*> stored_points_;
@@ -101,7 +101,7 @@ class LocalOperator {
   device::KernelResources resources_{};
 };
 
-// Whether there are kernels of matrices: for trilinear elements and parallelepipeds.
+// Whether there are matrix kernels, for trilinear elements and parallelepipeds.
 bool matrices_fit(int order, int scalar_bytes);
 // Threads of a GPU block per element, and elements per block, within 48 KiB of shared memory.
 int threads_per_element(int order, Threads threads, int scalar_bytes);

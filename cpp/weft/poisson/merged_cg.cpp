@@ -16,7 +16,7 @@
 namespace weft::poisson {
 namespace {
 
-// work(range) -> CgSums on every range, by threads; the sums are added in the order of the ranges.
+// Runs work(range) -> CgSums on every range, using threads; the sums are added in the order of the ranges.
 template <class Work>
 CgSums sum_over(const std::vector<Range>& ranges, int threads, Work&& work) {
   const auto count = static_cast<std::int64_t>(ranges.size());
@@ -101,7 +101,7 @@ void MergedCg<T>::sweep(T* x, const Scalars& scalars, space::Part part, CgSums& 
   }
 }
 
-// Entries that other ranks see are updated before the overlap, and summed after it.
+// Entries shared with other ranks are updated before the overlap, and their sums are computed after it.
 template <class T>
 CgSums MergedCg<T>::iterate(T* x, const Scalars& scalars, device::Stream& stream) {
   const space::Plan& plan = op_.plan();
@@ -124,7 +124,7 @@ CgSums MergedCg<T>::iterate(T* x, const Scalars& scalars, device::Stream& stream
       },
       [&](space::Part part) { sweep(x, scalars, part, sums); },
       [&] {
-        v[plan.zero] = 0;  // where masked points added theirs
+        v[plan.zero] = 0;  // where masked points added their values
         apart([](CgSweep<T>& work, const Range& range) { work.after(range); });
       },
       stream);
@@ -136,20 +136,21 @@ solver::SolveResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const 
                                        device::Stream& stream) {
   solver::StoppingRule rule(options);
   const trace::Span span("merged cg", trace::Category::cpu);
-  // If the next r.z is below this fraction of r.z, its recurrence has lost a quarter of the digits: recompute it.
+  // If the next r.z is below this fraction of r.z, its recurrence has lost a quarter of the digits, and it is
+  // recomputed.
   const double cancels = std::pow(static_cast<double>(std::numeric_limits<T>::epsilon()), 0.25);
-  // x waits for every second iteration, when p_{j-1} = (p_j - z_j) / beta is at hand without being stored; not for a
-  // beta that would amplify rounding.
+  // x is updated only every second iteration, when p_{j-1} = (p_j - z_j) / beta can be recovered without being stored,
+  // unless beta is so small that this would amplify rounding.
   constexpr double smallest_beta = 0.05;
 
   const mpi::Comm& comm = op_.space().comm();
   start(b, x, zero_guess, stream);
 
-  double alpha = 0;  // step along the p at hand, found after the last sweep
+  double alpha = 0;  // step along the current p, found after the last sweep
   double older = 0;  // the step before that
-  double made = 0;   // beta the p at hand was made with
+  double made = 0;   // beta with which the current p was computed
   double beta = 0;   // for the next p
-  int pending = 0;   // steps x lacks: none, alpha, or alpha and older
+  int pending = 0;   // steps not yet added to x: none, alpha, or alpha and older
   for (int j = 0;; ++j) {
     const bool last = j == options.max_iterations;
     Scalars s{op_.lambda(), static_cast<T>(alpha), static_cast<T>(beta), 0, 0, false};
@@ -168,7 +169,7 @@ solver::SolveResult MergedCg<T>::solve(const T* b, T* x, bool zero_guess, const 
     const auto [rr, rz, pv, zv, vdv] = all;
 
     if (rule.take(std::sqrt(rr))) {
-      if (pending == 1) {  // p has moved on: x += alpha p_{j-1}
+      if (pending == 1) {  // p has been updated: x += alpha p_{j-1}
         const T step = static_cast<T>(alpha / beta);
         for (std::int64_t i = 0; i < owned_; ++i)
           x[i] += step * (p_.data()[i] - (d_ != nullptr ? d_[i] : T{1}) * r_.data()[i]);

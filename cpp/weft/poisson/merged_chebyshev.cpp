@@ -57,7 +57,7 @@ void MergedChebyshev<T>::steps(const T* b, T* x, T* v, bool fresh, bool residual
   }
 }
 
-// Entries that other ranks see are updated before the overlap, and their residual is computed after it.
+// Entries shared with other ranks are updated before the overlap, and their residual is computed after it.
 template <class T>
 void MergedChebyshev<T>::pass(const Sweep& sweep, device::Stream& stream) {
   const SimdOperator<T>& op = *op_.simd();
@@ -79,7 +79,7 @@ void MergedChebyshev<T>::pass(const Sweep& sweep, device::Stream& stream) {
           });
       },
       [&] {
-        v[plan.zero] = 0;  // where masked points added theirs
+        v[plan.zero] = 0;  // where masked points added their values
         space::for_pieces(plan.apart, plan.threads, [&](const Range& range) { sweep.after(range); });
       },
       stream);

@@ -1,5 +1,5 @@
-// Chebyshev smoothing on the diagonal with all vector work inside the SIMD operator's pass over the blocks: a step
-// reads and writes each vector once. The same polynomial as solver::Chebyshev, up to rounding.
+// Chebyshev smoothing with the diagonal as preconditioner, with all vector work inside the SIMD operator's pass over
+// the blocks: each step reads and writes each vector once. The polynomial is that of solver::Chebyshev, up to rounding.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class MergedChebyshev : public Smoother<T> {
 
  private:
   using Sweep = ChebyshevSweep<T>;
-  // fresh: from x = 0, else v holds A x. residual: the last step leaves b - A x in v.
+  // fresh: start from x = 0; otherwise v holds A x. residual: the last step leaves b - A x in v.
   void steps(const T* b, T* x, T* v, bool fresh, bool residual, device::Stream& stream);
   void pass(const Sweep& sweep, device::Stream& stream);
 

@@ -13,10 +13,10 @@
 namespace weft::poisson {
 namespace {
 
-constexpr double schwarz_contrast = 1.5;  // from here on Schwarz may not be positive definite
+constexpr double schwarz_contrast = 1.5;  // from this value on, Schwarz may not be positive definite
 
-// How much the share of a screening in the diagonal varies: (1 + q) at most over (1 + q) at least, where q is the
-// screening's part of a diagonal entry over the rest. (collective)
+// How much the screening's share of the diagonal varies: the largest value of (1 + q) divided by the smallest, where q
+// is the screening part of a diagonal entry divided by the rest. (collective)
 template <class S>
 double contrast(Operator<S>& op) {
   const std::vector<S> screening = op.screening(), diagonal = op.diagonal().download();
@@ -47,7 +47,7 @@ Multigrid<S>::Multigrid(const mesh::Mesh& mesh, const Options& options, const Mu
   for (std::size_t l = 0; l < orders.size(); ++l) {
     Options own = options;
     own.order = orders[l];
-    // lambda I on the coarse unknowns, which are fewer: P^T I P is about that many times I.
+    // lambda I on the coarse unknowns, of which there are fewer: P^T I P is about the ratio of their numbers times I.
     own.lambda = options.lambda * std::pow(static_cast<double>(options.order) / own.order, 3);
     Level& level = levels_.emplace_back();
     level.op = std::make_unique<Operator<S>>(mesh, own);
@@ -107,7 +107,7 @@ Triplets Multigrid<S>::coarse_matrix() {
     for (int p = 0; p < 8; ++p) {
       const double* f = g.data() + (e * 8 + p) * 6;
       const double metric[3][3] = {{f[0], f[1], f[2]}, {f[1], f[3], f[4]}, {f[2], f[4], f[5]}};
-      // Row c of `gradient`: the derivative along direction c at corner p, as (corner, factor) pairs.
+      // Row c of `gradient`: the derivative along direction c at corner p, as pairs (corner, factor).
       int corner[3][2];
       double factor[3][2];
       for (int c = 0; c < 3; ++c) {

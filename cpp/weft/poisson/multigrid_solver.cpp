@@ -17,8 +17,8 @@ device::Array<S> zeros(const std::shared_ptr<device::Device>& device, std::int64
 
 }  // namespace
 
-// Vectors of the cycle are numbered in another way where points are left out, and in single: the SIMD operators number
-// unknowns by blocks of lanes, which are more then.
+// The cycle numbers its vectors differently if points are left out or if it is in single precision, because the SIMD
+// operators number unknowns by blocks of lanes, and then there are more lanes.
 template <class T>
 template <class S>
 void MultigridSolver<T>::map_to(const Operator<T>& op, const Operator<S>& finest) {

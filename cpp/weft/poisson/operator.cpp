@@ -78,7 +78,8 @@ void Operator<T>::run(T* x, T* y, int fields, double* product, device::Stream& s
   const auto part = [&](Part p) {
     const Range elements = space.elements(p), rows = space.rows(p);
     this->local_->apply(x, values, elements.begin, elements.end, stream, fields, space.entries());
-    // The owner adds lambda x once: not with the halo's part, whose products come behind those of owned entries.
+    // The owner adds lambda x exactly once: not in the halo's part, whose products come after those of the owned
+    // entries.
     const bool owned = p.last == 2;
     const T lambda = owned ? lambda_in_gather_ : T(0);
     if (product == nullptr)

@@ -14,23 +14,23 @@ namespace weft::poisson {
 template <class T>
 class Operator final : public AnyOperator<T> {
  public:
-  // On a space of its own. Every failure is one error on all ranks. (collective)
+  // Creates its own space. Every failure is one error on all ranks. (collective)
   Operator(const mesh::Mesh& mesh, const Options& options);
-  // On an existing space, which must outlive this; the options of the space in `options` are ignored. (collective)
+  // Uses an existing space, which must outlive this object; the options of the space in `options` are ignored.
+  // (collective)
   Operator(space::Space<T>& space, const Options& options);
 
-  // Three launches hide both exchanges (space/overlap.hpp).
+  // Three launches overlap both exchanges (space/overlap.hpp).
   void apply(T* x, T* y, device::Stream& stream) override { apply(x, y, 1, stream); }
-  // Portable kernels.
+  // Portable kernels only.
   void apply(T* x, T* y, double* product, device::Stream& stream) override { run(x, y, 1, product, stream); }
   std::int64_t product_partials() override;
-  // y_c = A x_c for `fields` vectors one behind the other, [fields][entries()]: index and geometry are read once, and
-  // one message to a neighbour carries all fields. The first call with a number of fields sets up their exchange.
-  // (collective)
+  // y_c = A x_c for `fields` contiguous vectors, [fields][entries()]: index and geometry are read once, and one message
+  // per neighbour carries all fields. The first call with a number of fields sets up their exchange. (collective)
   void apply(T* x, T* y, int fields, device::Stream& stream);
   void apply_local(T* x, T* y, device::Stream& stream) override;
 
-  const SimdOperator<T>* simd() const { return simd_.get(); }  // kernels = simd, else null
+  const SimdOperator<T>* simd() const { return simd_.get(); }  // if kernels = simd, else null
   std::array<std::int64_t, 4> elements_by_shape() const override;
   std::map<std::string, std::int64_t> memory_bytes() const override;
 
@@ -39,7 +39,7 @@ class Operator final : public AnyOperator<T> {
   void run(T* x, T* y, int fields, double* product, device::Stream& stream);
 
   std::unique_ptr<SimdOperator<T>> simd_;
-  T lambda_in_gather_ = 0;  // what the portable kernels leave to Z^T
+  T lambda_in_gather_ = 0;  // the part that portable kernels leave to Z^T
 };
 
 }  // namespace weft::poisson

@@ -27,7 +27,7 @@ ScatteredOperator<T>::ScatteredOperator(const mesh::Mesh& mesh, const Options& o
   space::Numbering numbering(mesh, options.order, options.dirichlet, 1);
   const std::vector<std::int64_t> ids = ids_of(numbering);
   gather_scatter_ = std::make_unique<exchange::GatherScatter<T>>(ids, mesh.comm, options.device, options.exchange);
-  // The space's own exchange is for set-up and output only: not worth timing.
+  // The space's own exchange is used only for set-up and output, so timing it does not pay off.
   space::Options chosen = options;
   chosen.exchange = gather_scatter_->tuning().chosen;
   this->own_ = std::make_unique<space::Space<T>>(std::move(numbering), chosen);

@@ -1,5 +1,5 @@
 // The screened Poisson operator on scattered vectors, which hold a degree of freedom once per element (Nekbone): the
-// storage that hipBone compares its own with. Portable kernels.
+// storage that hipBone compares its own with. Portable kernels only.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace weft::poisson {
 
-// Vectors are by points, [element][k][j][i] in the space's order of execution: entries() = unknowns() = points.
+// Vectors are stored by points, [element][k][j][i] in the space's order of execution: entries() = unknowns() = points.
 template <class T>
 class ScatteredOperator final : public AnyOperator<T> {
  public:
-  // options.storage: scattered. (collective)
+  // Requires options.storage = scattered. (collective)
   ScatteredOperator(const mesh::Mesh& mesh, const Options& options);
 
   using AnyOperator<T>::apply;
@@ -42,7 +42,7 @@ class ScatteredOperator final : public AnyOperator<T> {
  private:
   std::unique_ptr<exchange::GatherScatter<T>> gather_scatter_;
   device::Array<T> weights_;
-  device::Array<T> mask_;  // 0 at masked points, else 1; empty where there are none
+  device::Array<T> mask_;  // 0 at masked points, else 1; empty if no points are masked
   device::Kernel<long, const T*, const T*, T*> multiply_;
 };
 

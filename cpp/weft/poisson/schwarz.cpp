@@ -19,7 +19,8 @@
 namespace weft::poisson {
 namespace {
 
-// For each value what the other holder of its id has: the sum of two less one's own; 0 where there is no other.
+// For each value the value that the other holder of its id has: the sum of the two minus one's own; 0 if there is no
+// other.
 template <class V>
 std::vector<V> of_the_other(const std::vector<std::int64_t>& ids, const std::vector<V>& values, const mpi::Comm& comm) {
   const auto host = device::open("host");
@@ -32,8 +33,9 @@ std::vector<V> of_the_other(const std::vector<std::int64_t>& ids, const std::vec
   return all;
 }
 
-// Clocks per line of a multiprocessor with 64 lanes in double or 128 in single precision, and 128 bytes of shared
-// memory per clock: products, and loads of the line, of the vectors' entries and of the result, over the used lanes.
+// Clocks per line on a multiprocessor with 64 lanes in double or 128 in single precision, and 128 bytes of shared
+// memory per clock: products, and loads of the line, of the eigenvectors' entries and of the result, divided by the
+// used lanes.
 double clocks_per_line(int m, const SubdomainBlocks& blocks, int scalar_bytes) {
   const double words = scalar_bytes / 4.0;
   const double products = m * m * words / 4, loads = words * (2.0 * m + m * m / static_cast<double>(blocks.lines));
@@ -49,10 +51,11 @@ unsigned SubdomainBlocks::threads(int order) const {
   return static_cast<unsigned>(elements * ((m * m + lines - 1) / lines));
 }
 
-// The fastest by clocks_per_line whose sums fit into registers, and whose block has at most 128 threads.
+// The fastest choice according to clocks_per_line whose sums fit into registers and whose block has at most 128
+// threads.
 SubdomainBlocks subdomain_blocks(int order, int scalar_bytes) {
   const int m = order + 3;
-  constexpr int sums = 80;  // of a thread, in double precision; two registers each
+  constexpr int sums = 80;  // per thread, in double precision; two registers each
   SubdomainBlocks best;
   for (int lines = 1; lines * m * scalar_bytes <= 8 * sums; ++lines) {
     for (int elements = 1;; ++elements) {
@@ -83,7 +86,8 @@ Schwarz<T>::Schwarz(Operator<T>& op) : op_(op) {
   weights_ = device::Array<T>(options.device, weights);
 }
 
-// Which entry of r each point of the layer beyond each face is, and the exchange of those that other ranks own.
+// Finds the entry of r for each point of the layer beyond each face, and sets up the exchange of those that other ranks
+// own.
 template <class T>
 void Schwarz<T>::find_layer() {
   const mesh::Mesh mesh = op_.space().numbering().executed_mesh();
@@ -96,7 +100,7 @@ void Schwarz<T>::find_layer() {
   for (const exchange::Pattern::Neighbor& neighbor : op_.space().numbering().assembly.pattern.neighbors)
     owners.insert(owners.end(), neighbor.halo, neighbor.rank);
 
-  // Each point of a face has two holders: the elements at the face. They swap the points next to it.
+  // Each point of a face has two holders: the elements on its two sides. They exchange the points next to it.
   const std::int64_t points = elements * 6 * n * n;
   std::vector<std::int64_t> places(points), deep(points), owner(points);
   for (std::int64_t e = 0; e < elements; ++e) {
@@ -173,7 +177,7 @@ void Schwarz<T>::set_up_solves() {
   const std::int64_t elements = mesh.elements(), each = cube(n);
   const std::int32_t nothing = static_cast<std::int32_t>(op_.entries() - 1);
 
-  // Lengths: a box of lengths x, y, z has G_rr = w y z / (2 x) and so on.
+  // Lengths: a box with sides x, y, z has G_rr = w y z / (2 x) and so on.
   std::vector<double> lengths(elements * 6);  // across each face
   {
     const std::vector<double> g = mesh::geometric_factors(mesh, order).g;
@@ -218,7 +222,8 @@ void Schwarz<T>::set_up_solves() {
       const element::FastDiagonalisation one = element::fast_diagonalisation(
           order, {lengths[e * 6 + f], end(e, f), end(e, f + 1), theirs[e * 6 + f], theirs[e * 6 + f + 1]});
       for (int i = 0; i < m * m; ++i) vectors[place(e, 3 * m * m, d * m * m + i)] = static_cast<T>(one.vectors[i]);
-      // lambda I is about lambda over the mean mass of a point times the mass matrix; a screening enters by its mean.
+      // lambda I is approximately lambda divided by the mean mass of a point, times the mass matrix; a screening enters
+      // through its mean.
       const double shift = d == 0 ? (options.lambda * order * order * order + screening(e)) / volume : 0;
       for (int i = 0; i < m; ++i) values[place(e, 3 * m, d * m + i)] = static_cast<T>(one.values[i] + shift);
     }
@@ -241,7 +246,7 @@ void Schwarz<T>::set_up_solves() {
   beyond_ = {};
 }
 
-// Which entry of r each point of a subdomain is: [element][m^3], with a zero beyond edges.
+// The entry of r for each point of a subdomain: [element][m^3], with a zero beyond edges.
 template <class T>
 std::vector<std::int32_t> Schwarz<T>::subdomain_index() const {
   const int n = op_.options().order + 1, m = n + 2;
@@ -290,7 +295,7 @@ void Schwarz<T>::apply(T* r, T* y, device::Stream& stream) {
     exchange.start_gather(y, stream);
     part(2);
     exchange.finish_gather(y, exchange::Op::add, stream);
-    y[plan.zero] = 0;  // where masked points added theirs
+    y[plan.zero] = 0;  // where masked points added their values
     return;
   }
   const std::int64_t elements = op_.space().elements();

@@ -1,5 +1,5 @@
-// The passes of simd_sweep.hpp over several fields at a time: a block's index and geometry come from memory for the
-// first one.
+// The passes of simd_sweep.hpp over several fields at a time, so that a block's index and geometry come from memory
+// only for the first field.
 #pragma once
 
 #include <array>

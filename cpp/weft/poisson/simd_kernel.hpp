@@ -71,8 +71,8 @@ constexpr int scratch_vectors(int order) {
   return 2 * n * (n * n + 1) + scratch_gap;
 }
 
-// How far ahead factors are asked for, in vectors of six a point: far enough to hide memory's latency behind the
-// arithmetic of some rows, near enough to stay in the second cache (measured: 3 to 48 KiB do, 32 is best).
+// How far ahead factors are prefetched, in vectors of six per point: far enough to hide memory latency behind the
+// arithmetic of some rows, near enough to stay in the second-level cache (measured: 3 to 48 KiB do, 32 is best).
 inline constexpr int factors_ahead = 512;
 
 // Coefficient m of a block's maps.

@@ -24,7 +24,8 @@ struct SimdInterpolation {
   const T* transposed;           // [coarse][n]: J^T
   const std::int32_t* index;     // [blocks][coarse^3][lanes]: entry of the coarse vector
   const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
-  // [blocks][surface points]: bit l, lane l speaks for its entry. Points inside elements always do.
+  // [blocks][surface points]: bit l is set if the entry takes its value from lane l. Points inside elements always have
+  // it.
   const std::uint16_t* speaks;
 };
 

@@ -20,20 +20,20 @@ namespace weft::poisson {
 template <class T>
 class SimdOperator {
  public:
-  // On the blocks of a space, which must outlive this. std::invalid_argument for a space without blocks and for
-  // trilinear geometry on a curved mesh; CollectiveError for a Jacobian that is not positive. (collective)
+  // Uses the blocks of a space, which must outlive this object. std::invalid_argument for a space without blocks and
+  // for trilinear geometry on a curved mesh; CollectiveError for a Jacobian that is not positive. (collective)
   SimdOperator(space::Space<T>& space, Geometry geometry, double lambda);
 
-  // y = S x + lambda x of `fields` vectors, [fields][entries]; a block's geometry and index serve all while in cache.
-  // (collective)
+  // y = S x + lambda x for `fields` vectors, [fields][entries]; a block's geometry and index are used for all fields
+  // while in cache. (collective)
   void apply(T* x, T* y, int fields, device::Stream& stream) const;
-  // The same without communication: begin(), then the parts in their order. x's owned entries must be there before
-  // begin(), its halo entries before the halo's part; y's shared entries lack what other ranks add, and the halo
-  // entries hold what goes to them.
+  // The same without communication: call begin(), then work() for the parts in the order of space/overlap.hpp. The
+  // owned entries of x must be complete before begin(), its halo entries before the halo part. Afterwards, shared
+  // entries of y lack the contributions of other ranks, and its halo entries hold the contributions to other ranks.
   void begin(const T* x, T* y, int fields = 1) const;
   void work(const T* x, T* y, space::Part part, int fields = 1) const;
 
-  // automatic: stored, trilinear or mixed, by what all ranks' elements have become; else as asked.
+  // automatic has become stored, trilinear or mixed, according to the elements of all ranks; other values are kept.
   Geometry geometry() const { return geometry_; }
   const std::string& geometry_reason() const { return geometry_reason_; }  // if it was chosen by timing or memory
   std::array<std::int64_t, 4> elements_by_shape() const;     // of this rank, in blocks treated as a mesh::Shape

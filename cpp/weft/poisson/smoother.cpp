@@ -15,7 +15,7 @@
 namespace weft::poisson {
 namespace {
 
-// Any preconditioner, any device, one kernel after the other.
+// Works with any preconditioner on any device; runs one kernel after the other.
 template <class T>
 class ChebyshevSmoother : public Smoother<T> {
  public:
@@ -84,7 +84,8 @@ std::string name(Smoothing smoothing) {
 
 Smoothing chosen(Smoothing smoothing, const mesh::Mesh& mesh) {
   if (smoothing != Smoothing::automatic) return smoothing;
-  // Boxes: the directions of the reference element are orthogonal everywhere, so that only G_rr, G_ss, G_tt are not 0.
+  // Boxes: the directions of the reference element are orthogonal everywhere, so that only G_rr, G_ss and G_tt are
+  // nonzero.
   const std::vector<double> g = mesh::geometric_factors(mesh, mesh.straight() ? 1 : 2).g;
   double oblique = 0;
   for (std::size_t p = 0; p < g.size(); p += 6)
@@ -112,7 +113,7 @@ template <class T>
 std::unique_ptr<Smoother<T>> make_smoother(Operator<T>& op, Smoothing smoothing, int degree) {
   solver::check_degree(degree);
   if (smoothing == Smoothing::chebyshev_jacobi) {
-    // The merged passes have no screening term.
+    // The merged passes do not support a screening term.
     if (op.simd() != nullptr && !op.screened()) return std::make_unique<MergedChebyshev<T>>(op, degree);
     return std::make_unique<ChebyshevSmoother<T>>(op, nullptr, degree);
   }

@@ -51,7 +51,7 @@ void Transfer<T>::set_up_portable() {
       element::interpolation(element::gll(coarse_.options().order).points, element::gll(options.order).points);
   interpolation_ = device::Array<T>(device, std::vector<T>(j.begin(), j.end()));
 
-  // The first point that touches an owned degree of freedom speaks for it.
+  // Each owned degree of freedom takes its value from the first point that touches it.
   std::vector<std::int32_t> place = fine_.space().numbering().index;
   std::vector<char> taken(fine_.unknowns());
   for (std::int32_t& dof : place) {
@@ -118,7 +118,7 @@ void Transfer<T>::set_up_simd() {
 
 template <class T>
 std::vector<std::int32_t> Transfer<T>::coarse_index() const {
-  // The levels split their elements each in its own way.
+  // Each level orders its elements in its own way.
   return fine_.space().numbering().template to_execution<std::int32_t>(coarse_.space().point_index());
 }
 
@@ -150,7 +150,7 @@ void Transfer<T>::restrict_to(const T* r_f, T* r_c, device::Stream& stream) {
       space::for_chunks(part, op->plan().threads, [&](const Range& chunk, int thread) {
         pass(op->elements().blocks, simd_, chunk, r_f, r_c, op->scratch(thread));
       });
-    r_c[local] = 0;  // where masked points added theirs
+    r_c[local] = 0;  // where masked points added their values
   } else {
     restrict_(stream, fine_.space().elements(), shape_, coarse_points_, interpolation_.data(), place_.data(), r_f,
               gather_->values(1, stream));

@@ -1,4 +1,5 @@
-// Between the vectors of two Poisson operators on the same mesh, of different orders: P and P^T of a p-multigrid.
+// Transfers between the vectors of two Poisson operators of different orders on the same mesh: P and P^T of a
+// p-multigrid.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace weft::poisson {
 template <class T>
 class Transfer {
  public:
-  // The same mesh, kernels, device and boundary conditions; fine.order > coarse.order.
+  // Both must have the same mesh, kernels, device and boundary conditions, and fine.order > coarse.order.
   Transfer(Operator<T>& fine, Operator<T>& coarse);
 
   // x_f += P x_c, or x_f = P x_c. Fills the halo of x_c. (collective)
@@ -34,7 +35,7 @@ class Transfer {
   device::Shape shape_;
   device::Array<T> interpolation_;
   device::Array<std::int32_t> place_, index_;
-  std::optional<space::Gather<T>> gather_;  // portable, of the coarse order's points
+  std::optional<space::Gather<T>> gather_;  // portable; for points of the coarse order
   device::Kernel<int, int, const T*, const std::int32_t*, const std::int32_t*, const T*, T*> prolong_;
   device::Kernel<int, const T*, const std::int32_t*, const T*, T*> restrict_;
   // simd: index_ is [blocks][coarse^3][lanes]
@@ -43,7 +44,7 @@ class Transfer {
   SimdInterpolation<T> simd_{};
 };
 
-// Whether kernels/transfer.hpp of a fine order fits the shared memory of a GPU's block.
+// Whether kernels/transfer.hpp with this fine order fits into the shared memory of a GPU block.
 bool transfer_fits(int order, int scalar_bytes);
 
 }  // namespace weft::poisson
