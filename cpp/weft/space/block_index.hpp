@@ -1,5 +1,5 @@
 // Blocks of elements for the host's SIMD kernels, one element per vector lane: the data that kernels read.
-// docs/cpu-kernels.md gives the reasons.
+// docs/cpu-kernels.md explains the design.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ struct Range {
   std::int64_t begin, end;
 };
 
-// The data that kernels read; arrays that begin with [blocks] are aligned to a vector.
+// The data that kernels read. Arrays that begin with [blocks] are aligned to a vector.
 struct BlockIndex {
   const std::int32_t* index;  // [blocks][surface points][lanes]: entry of the vector
   // [blocks]: first of the block's (n - 2)^3 lanes interior points in the vector, if they are contiguous; else -1 -
@@ -25,11 +25,11 @@ struct BlockIndex {
   // [blocks][surface points]: 1 if the point's lanes are consecutive entries, to be read and written as one vector;
   // nullptr: all by index.
   const std::uint8_t* runs;
-  bool by_loads;  // other surface points by single loads and stores, even if the processor can gather
+  bool by_loads;  // whether other surface points use single loads and stores, even if the processor can gather
 };
 
 // The schedule of a sweep. Blocks that touch the same entry are in one chunk or in chunks of different colours, and are
-// executed in their order. So entries in [shared, owned) are updated just before the first block that touches them, and
+// executed in order. So entries in [shared, owned) are updated just before the first block that touches them, and
 // summed just after the last. Shared entries ("apart") are handled before and after the sweep.
 struct Plan {
   std::vector<Range> before;        // [blocks]: entries first touched by the block, its inside points in a row left out

@@ -16,10 +16,10 @@ namespace weft::space {
 
 struct Numbering;
 
-// A range in pieces, each processed by one thread.
+// Divides a range into pieces, each processed by one thread.
 std::vector<Range> pieces(Range range);
 
-// Runs work(range) on all pieces, with threads.
+// Runs work(range) on all pieces, using threads.
 template <class Work>
 void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
   const auto count = static_cast<std::int64_t>(pieces.size());
@@ -27,7 +27,7 @@ void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
   for (std::int64_t i = 0; i < count; ++i) work(pieces[i]);
 }
 
-// Runs work(range, thread) for all chunks, colour after colour.
+// Runs work(range, thread) for all chunks, one colour after the other.
 template <class Work>
 void for_chunks(const std::vector<std::vector<Range>>& colours, int threads, Work&& work) {
   for (const std::vector<Range>& chunks : colours) {
@@ -56,7 +56,7 @@ class Blocks {
 
   const BlockIndex& index() const { return view_; }
   BlockIndex index(Access access) const;
-  // Of index(), from now on; `reason` for the user (simd_access.hpp).
+  // Sets the access used in index(); `reason` is shown to the user (simd_access.hpp).
   void use(Access access, std::string reason);
   Access access() const { return access_; }
   const std::string& access_reason() const { return access_reason_; }

@@ -18,7 +18,7 @@ struct Blocked {
   const EntriesOf& entries_of;
 
   std::int64_t cost(Range range) const { return cost_before[range.end] - cost_before[range.begin]; }
-  // At most `count` chunks of the same cost.
+  // Divides a part into at most `count` chunks of equal cost.
   std::vector<Range> cut(Range part, std::int64_t count) const {
     std::vector<Range> chunks;
     std::int64_t begin = part.begin;
@@ -32,7 +32,7 @@ struct Blocked {
   }
 };
 
-// The chunks by colour: each gets the first colour that none of its entries has yet. Empty if there are too few
+// The chunks by colour: each gets the first colour that none of its entries has yet. Empty if there are not enough
 // colours.
 Colours coloured(const std::vector<Range>& chunks, const Blocked& blocks) {
   std::vector<std::uint64_t> seen(blocks.entries, 0);  // per entry: the colours of the chunks that touch it
@@ -54,7 +54,7 @@ Colours coloured(const std::vector<Range>& chunks, const Blocked& blocks) {
   return colours;
 }
 
-// The share of their time in which the threads work, if thread t takes chunks t, t + threads, … of a colour.
+// The fraction of the time in which the threads work, if thread t takes chunks t, t + threads, … of a colour.
 double efficiency(const Colours& colours, int threads, const Blocked& blocks) {
   double work = 0, time = 0;
   for (const auto& chunks : colours) {
@@ -69,7 +69,7 @@ double efficiency(const Colours& colours, int threads, const Blocked& blocks) {
 Colours best_colours(Range part, int threads, const Blocked& blocks) {
   if (part.begin == part.end) return {};
   if (threads == 1) return {{part}};
-  // Few chunks are best for the caches and need few barriers; more of them fill the colours of many threads.
+  // Few chunks are best for the caches and need few barriers, but more chunks keep many threads busy in every colour.
   constexpr double enough = 0.95;
   Colours best;
   double most = 0;

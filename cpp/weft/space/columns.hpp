@@ -1,8 +1,8 @@
 // The columns in t of a block of elements, one element per vector lane, and their values in assembled vectors.
 //
-// All n points of a column j n + i on the elements' sides are surface points of the block, stored consecutively; of any
-// other column, the two ends are surface points, and the points between are interior points of the block
-// (space::BlockIndex).
+// A column is numbered j n + i. If it is on a side of the elements, all of its n points are surface points of the
+// block, stored consecutively. Of any other column, the two ends are surface points, and the points in between are
+// interior points of the block (space::BlockIndex).
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct InnerColumn {
   int inside;  // its first inside point
 };
 
-// use(j n + i, column) for all columns, in the order of their surface points.
+// Calls use(j n + i, column) for all columns, in the order of their surface points.
 template <int n, class Use>
 WEFT_ALWAYS_INLINE constexpr void for_columns(Use&& use) {
   int surface = 0;

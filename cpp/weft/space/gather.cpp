@@ -12,7 +12,7 @@ namespace weft::space {
 namespace {
 
 constexpr device::Shape shape{256};
-constexpr std::int64_t chunk = 1024;  // as in kernels/gather.hpp
+constexpr std::int64_t chunk = 1024;  // must match kernels/gather.hpp
 
 std::int64_t blocks(Range rows) { return (rows.end - rows.begin + chunk - 1) / chunk; }
 
@@ -30,7 +30,7 @@ Gather<T>::Gather(std::span<const std::int32_t> index, std::int64_t entries,
   product_ = device->template kernel<T>("gather", "gather_product");
 }
 
-// The points of each entry, ascending. Each thread looks at all points for those of its own entries.
+// The points of each entry, in ascending order. Each thread scans all points for those of its own entries.
 template <class T>
 void Gather<T>::make_lists(std::span<const std::int32_t> index, std::int32_t points_at_once) {
   const auto each_point = [&](Range rows, const auto& use) {

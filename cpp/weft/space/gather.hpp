@@ -18,8 +18,8 @@ namespace weft::space {
 template <class T>
 class Gather {
  public:
-  // index: [points] entry of each, entries - 1 (the zero slot) for points without one. Of the lists for a GPU the host
-  // has pieces of `points_at_once` points.
+  // index: [points] entry of each point; entries - 1 (the zero slot) for points without an entry. Lists for a GPU are
+  // created on the host in pieces of `points_at_once` points.
   Gather(std::span<const std::int32_t> index, std::int64_t entries, const std::shared_ptr<device::Device>& device,
          std::int32_t points_at_once = std::int32_t{1} << 26);
 
@@ -41,7 +41,7 @@ class Gather {
 
   std::shared_ptr<device::Device> device_;
   std::int64_t points_, entries_;
-  int fields_ = 1;  // that there is space for
+  int fields_ = 1;  // number of fields that values_ has room for
   device::Array<std::int32_t> offsets_, columns_;
   device::Array<T> values_;
   device::Kernel<long, long, const std::int32_t*, const std::int32_t*, const T*, T, const T*, T*> one_;

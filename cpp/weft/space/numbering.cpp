@@ -10,7 +10,8 @@
 namespace weft::space {
 namespace {
 
-// The points [k][j][i] of an element in the order in which blocks process them: by columns along t, those inside first.
+// The points [k][j][i] of an element in the order in which blocks process them: by columns along t, interior points
+// first.
 std::vector<int> inside_first(int order) {
   const int n = order + 1;
   std::vector<int> points;
@@ -97,7 +98,7 @@ void Numbering::set_up(const PointNumbers& points) {
     number_blocks(points, std::move(numbered));
 }
 
-// Chunks that run at the same time touch none of the same points.
+// Divides the blocks so that chunks that run at the same time have no points in common.
 void Numbering::divide_among_threads(const PointNumbers& points) {
   threads = omp_get_max_threads();
   const std::array<Range, 3> parts{Range{0, split.half}, {split.half, split.halo_end}, {split.halo_end, split.blocks}};
@@ -118,7 +119,7 @@ void Numbering::divide_among_threads(const PointNumbers& points) {
       }
     }
   }
-  // Computing or loading a metric that varies takes half as long again as a constant one (docs/cpu-kernels.md).
+  // Computing or loading a variable metric takes half as long again as a constant one (docs/cpu-kernels.md).
   std::vector<int> costs;
   for (const mesh::Shape shape : shapes) costs.push_back(shape <= mesh::Shape::affine ? 2 : 3);
   Division division = divide_blocks(parts, threads, costs, points.count(), [&](std::int64_t b) {

@@ -15,32 +15,32 @@
 
 namespace weft::space {
 
-// The order of a rank's elements for the overlap of overlap.hpp: block b is elements [b lanes, (b + 1) lanes) of
-// `order` (the last block may be ragged), and blocks [0, half) and [halo_end, blocks) touch no point of another rank.
-// Without any such point all are in the last part.
+// The order of a rank's elements for the overlap of overlap.hpp. Block b is elements [b lanes, (b + 1) lanes) of
+// `order` (the last block may be incomplete). Blocks [0, half) and [halo_end, blocks) have no point in common with
+// another rank. If no block has such points, all are in the last part.
 struct BlockSplit {
   std::vector<std::int64_t> order;  // a permutation of the elements, for mesh::Mesh::permuted
   std::int64_t half = 0, halo_end = 0, blocks = 0;
 };
-// halo: per element, 1 if other ranks share at least one of its points, else 0. Elements of one shape follow each other
-// where the halo allows it, so that few blocks have several shapes.
+// halo: per element, 1 if other ranks share at least one of its points, else 0. As far as the halo allows, elements of
+// the same shape are consecutive, so that few blocks contain several shapes.
 BlockSplit split_blocks(std::span<const std::uint8_t> halo, std::span<const mesh::Shape> shapes, int lanes);
 
-// "In execution order" is by elements of split.order.
+// "In execution order" means with elements in the order of split.order.
 struct Numbering {
-  // Of the mesh's points but for those on the boundaries `without`. Its order of elements depends on the number of
-  // OpenMP threads (chunks.hpp), unless they are processed one by one. lanes: elements per block, whose points are
-  // processed as [block][point][lane], interior points of elements first; 1: elements are processed one by one, and
-  // points in their own order. (collective)
+  // Numbers the mesh's points, except those on the boundaries `without`. The order of elements depends on the number of
+  // OpenMP threads (chunks.hpp), unless they are processed one by one. lanes: the number of elements per block, whose
+  // points are processed as [block][point][lane], interior points of elements first; 1: elements are processed one by
+  // one, with their points in the usual order. (collective)
   Numbering(mesh::Mesh mesh, int order, const mesh::BoundarySet& without, int lanes);
-  // ids: [E][k][j][i] in the mesh's order of elements, equal for points that are one, 0 for points left out.
+  // ids: [E][k][j][i] in the mesh's order of elements; equal for points that coincide, 0 for points left out.
   // (collective)
   Numbering(mesh::Mesh mesh, int order, std::span<const std::int64_t> ids, int lanes);
 
-  mesh::Mesh mesh;  // as given
+  mesh::Mesh mesh;  // as passed to the constructor
   int order, lanes;
   BlockSplit split;
-  int threads = 1;  // among which the blocks are divided: those of OpenMP when this was made
+  int threads = 1;  // number of OpenMP threads, among which the blocks are divided
   Chunks chunks;    // of several lanes
   std::vector<mesh::Shape>
       shapes;  // of the blocks: the most general of their elements', of several lanes at least affine
@@ -50,8 +50,7 @@ struct Numbering {
 
   std::int64_t points_per_element() const { return std::int64_t{order + 1} * (order + 1) * (order + 1); }
   mesh::Mesh executed_mesh() const { return mesh.permuted(split.order); }
-  // Copies element values, the same number per element, from the mesh's order of elements to that of execution, and
-  // back.
+  // Copies element values, the same number per element, from the mesh's order of elements to execution order, and back.
   template <class V>
   std::vector<V> to_execution(std::span<const V> values) const {
     return reordered(values, true);

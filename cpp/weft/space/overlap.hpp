@@ -1,4 +1,4 @@
-// Overlap of communication with work on elements: the split of hipBone's Fig. 2.
+// Overlaps communication with work on elements: the split of hipBone's Fig. 2.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Vectors {
   int fields = 1;
 };
 
-// The halos of `in` start together. Those with the same number of fields share an exchange, so only the last of them is
+// Starts the halos of all of `in`. Those with the same number of fields share an exchange, so only the last of them is
 // overlapped.
 template <class T>
 void start_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Stream& stream) {
@@ -37,14 +37,14 @@ void finish_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Strea
     if (in_flight(i)) space.exchange(in[i].fields).finish_halo(in[i].data, stream);
 }
 
-// An operator from the vectors `in`, whose halos get filled, to `out`, whose owned entries get what other ranks'
-// elements add:
-//   before()    the owned entries of `in` are right after it
-//   part(p)     the work of elements p (Space::elements, Blocks::plan), after which the entries Space::rows(p) of `out`
-//               hold what this rank's elements give. Half of the elements without shared points hide the halo, the
-//               other half the sums of shared entries: on a GPU it is enqueued before the host waits for what is
-//               sent. Where there is nobody to wait for, one part has all.
-//   after()     `out` is complete
+// Applies an operator to the vectors `in`, whose halos are filled. `out` receives the result; contributions of other
+// ranks' elements are added to its owned entries.
+//   before()    must complete the owned entries of `in`
+//   part(p)     does the work of elements p (Space::elements, Blocks::plan), after which the entries Space::rows(p) of
+//               `out` hold the contributions of this rank's elements. One half of the elements without shared points is
+//               overlapped with the halo, the other half with the sums of shared entries: on a GPU it is enqueued
+//               before the host waits for the messages. If there are no neighbours, one part has all elements.
+//   after()     is called when `out` is complete
 // (collective)
 template <class T, class Before, class Work, class After>
 void overlap(Space<T>& space, std::span<const Vectors<T>> in, Vectors<T> out, Before&& before, Work&& part,
@@ -65,7 +65,7 @@ void overlap(Space<T>& space, std::span<const Vectors<T>> in, Vectors<T> out, Be
   }
   after();
 }
-// The same, from one set of vectors.
+// The same for one set of input vectors.
 template <class T, class Before, class Work, class After>
 void overlap(Space<T>& space, Vectors<T> in, Vectors<T> out, Before&& before, Work&& part, After&& after,
              device::Stream& stream) {

@@ -1,5 +1,5 @@
-// The points of a rank's elements by 32-bit numbers, and which of them other ranks hold, found from the vertices, edges
-// and faces of the mesh: there are far fewer of these than points.
+// The points of a rank's elements with 32-bit numbers, and which of them other ranks also hold. Both are found from the
+// vertices, edges and faces of the mesh, which are far fewer than the points.
 #pragma once
 
 #include <array>
@@ -15,25 +15,25 @@
 
 namespace weft::space {
 
-// A number is negative for points left out, else in [0, count()) and the same where ids are. Those of points that other
-// ranks may hold ascend as the ids do.
+// Numbers are negative for points left out; otherwise they are in [0, count()) and equal exactly if the ids are.
+// Numbers of points that other ranks may hold ascend like the ids.
 class PointNumbers {
  public:
-  // By the ids of mesh::point_ids. `without`: boundaries whose points are left out, whichever rank holds the face.
-  // The mesh must outlive this. (collective)
+  // From the ids of mesh::point_ids. `without`: boundaries whose points are left out, whichever rank holds the face.
+  // The mesh must outlive this object. (collective)
   PointNumbers(const mesh::Mesh& mesh, int order, const mesh::BoundarySet& without);
-  // By given ids, [E][k][j][i], 0 for points left out. (collective)
+  // From given ids, [E][k][j][i], 0 for points left out. (collective)
   PointNumbers(const mesh::Mesh& mesh, int order, std::span<const std::int64_t> ids);
 
   std::int64_t count() const { return count_; }
-  // Which numbers other ranks hold, too, and their ids.
+  // Which numbers other ranks also hold, and their ids.
   const exchange::Sharing& sharing() const { return sharing_; }
   const std::vector<std::int64_t>& shared_ids() const { return shared_ids_; }
   // The numbers of an element's points, [k][j][i].
   void of_element(std::int64_t e, std::int32_t* numbers) const;
 
  private:
-  // The vertices, edges or faces of the rank's elements, if points are inside them.
+  // The vertices, edges or faces of the rank's elements, if they have points in their interior.
   struct Entities {
     exchange::IdNumbers numbers;
     std::int64_t points = 0;             // inside each
@@ -42,11 +42,11 @@ class PointNumbers {
     std::int64_t first_key = 0;          // key = first_key + id: another one for every entity of the mesh
     std::vector<std::uint8_t> left_out;  // [numbers.size()], or empty
 
-    // The number of the first point inside; negative, by far, if they are left out.
+    // The number of the first interior point; a large negative number if the points are left out.
     std::int32_t first_point(std::int64_t id) const;
   };
   enum Kind { vertices, edges, faces };
-  // The kind of the entity with a key, and its id.
+  // The kind and the id of the entity with a given key.
   std::pair<Kind, std::int64_t> of_key(std::int64_t key) const;
   // Calls use(kind, id) for the entities with points on a side of an element.
   template <class Use>

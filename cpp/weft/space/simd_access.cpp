@@ -34,7 +34,7 @@ std::string key_of(int order, const std::vector<Access>& candidates) {
   return text;
 }
 
-// An entry is the name and, on the next line, the reason.
+// An entry consists of the name and, on the next line, the reason.
 std::optional<Choice> parsed(const std::string& text, const std::vector<Access>& candidates) {
   const std::size_t end = text.find('\n');
   for (const Access& access : candidates)
@@ -45,7 +45,7 @@ std::optional<Choice> parsed(const std::string& text, const std::vector<Access>&
 template <class T>
 Choice timed(const Blocks& blocks, const Numbering& numbering, const std::vector<Access>& candidates) {
   const int n = numbering.order + 1, surface = cube(n) - cube(std::max(0, n - 2));
-  constexpr int vectors = 4096;  // read and added to in one pass: some ten microseconds
+  constexpr int vectors = 4096;  // read and added to per pass: takes some ten microseconds
   const std::int64_t count = std::min<std::int64_t>(numbering.split.blocks, (vectors + surface - 1) / surface);
   // Only the pages that the blocks touch become real memory.
   struct Free {

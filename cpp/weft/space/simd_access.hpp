@@ -1,4 +1,4 @@
-// The choice of how kernels reach the surface points of blocks, by timing. Which is fastest depends on the processor
+// Chooses, by timing, how kernels reach the surface points of blocks. Which way is fastest depends on the processor
 // (its gather instruction may be slower than single loads) and on how many of the points are runs.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace weft::space {
 
-// Those that differ on this processor.
+// The kinds of access that differ on this processor.
 template <class T>
 std::vector<Access> access_candidates();
 
-// Rank 0 times the candidates on its first blocks, for some milliseconds; all ranks use its choice. cache: keep it on
-// disk for this processor, type and order, and reuse it. (collective)
+// Rank 0 times the candidates on its first blocks, for a few milliseconds; all ranks use its choice. cache: keep the
+// choice on disk for this processor, type and order, and reuse it. (collective)
 template <class T>
 void choose_access(Blocks& blocks, const Numbering& numbering, bool cache);
 

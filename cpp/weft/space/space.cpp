@@ -19,7 +19,7 @@ namespace {
 
 template <class T>
 Numbering made_numbering(const mesh::Mesh& mesh, const Options& options) {
-  element::gll(options.order);  // refuses orders outside 1..15
+  element::gll(options.order);  // rejects orders outside 1..15
   return Numbering(mesh, options.order, options.dirichlet, options.kernels == Kernels::simd ? simd::lanes<T> : 1);
 }
 
@@ -121,7 +121,7 @@ template <class T>
 T* Space<T>::values_to_gather(int fields, device::Stream& stream) {
   if (fields > gathered_fields_) {
     comm().together([&] { gather().values(fields, stream); });
-    gathered_fields_ = fields;  // after all ranks succeeded: the next attempt finds all at the same step
+    gathered_fields_ = fields;  // only once all ranks have succeeded, so that they stay in step
   }
   return gather().values(fields, stream);
 }

@@ -2,7 +2,7 @@
 //
 // A space numbers the points of a rank's elements (a DofMap in other codes), exchanges the values that ranks share (a
 // scatterer) and maps values at points to vectors and back. It is independent of any equation: operators are built on
-// it.
+// top of it.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct Part {
 };
 inline constexpr Part first_half{0, 0}, halo_part{1, 1}, second_half{2, 2}, all_parts{0, 2};
 
-// T: float or double. A vector is device memory of entries() values: the first unknowns() are the rank's own, then
-// copies of other ranks' entries, then the zero slot, which is always 0 and is the entry of points on Dirichlet
+// T: float or double. A vector is device memory of entries() values: the first unknowns() are the rank's own, followed
+// by copies of other ranks' entries, then the zero slot, which is always 0 and is the entry of points on Dirichlet
 // boundaries. Values at points are [E][k][j][i] in the mesh's order of elements.
 template <class T>
 class Space {
@@ -38,7 +38,7 @@ class Space {
   // std::invalid_argument, the same on all ranks, for an order outside 1..15, unknown boundaries, or SIMD kernels on a
   // GPU. (collective)
   Space(const mesh::Mesh& mesh, const Options& options);
-  // On an existing numbering, in blocks of simd::lanes<T> if options.kernels = simd. (collective)
+  // Uses an existing numbering, in blocks of simd::lanes<T> if options.kernels = simd. (collective)
   Space(Numbering numbering, const Options& options);
   ~Space();
   Space(const Space&) = delete;
@@ -49,8 +49,8 @@ class Space {
   const mpi::Comm& comm() const { return numbering_.mesh.comm; }
   const mesh::Mesh& mesh() const { return numbering_.mesh; }
   const Numbering& numbering() const { return numbering_; }
-  const Blocks* blocks() const { return blocks_.get(); }  // kernels = simd, else null
-  // Instead of the fastest access, which set-up chooses; before anything is made on this space.
+  const Blocks* blocks() const { return blocks_.get(); }  // if kernels = simd, else null
+  // Replaces the fastest access, which set-up has chosen. Call this before anything is built on this space.
   void use(Access access) { blocks_->use(access, "asked for"); }
   int order() const { return options_.order; }
 
@@ -59,12 +59,12 @@ class Space {
   std::int64_t dofs() const { return numbering_.assembly.global; }  // of all ranks
   std::int64_t elements() const { return mesh().elements(); }
   std::int64_t points() const { return static_cast<std::int64_t>(numbering_.index.size()); }
-  // The elements of a part, in the order of execution, and the entries that are complete on this rank after it.
+  // The elements of a part, in execution order, and the entries that are complete on this rank after it.
   Range elements(Part part) const;
   Range rows(Part part) const;
 
-  // For `fields` vectors, [fields][entries]; the first call for a number of fields sets up its exchange. (then
-  // collective)
+  // The exchange for `fields` vectors, [fields][entries]. The first call for a number of fields sets it up. (collective
+  // in that case)
   exchange::Exchange<T>& exchange(int fields = 1);
   // Updates the copies of other ranks' entries. (collective)
   void fill_halo(T* x, device::Stream& stream, int fields = 1);
@@ -75,16 +75,16 @@ class Space {
   std::int64_t bytes_sent() const;  // by this rank, in a halo and a gather
   std::int64_t messages() const;
 
-  // Z^T for the points in the order of execution, created by the first call.
+  // Z^T for the points in execution order, created by the first call.
   Gather<T>& gather();
-  // Its work space during a run, where running out of memory must stop all ranks. (collective)
+  // The gather's work space during a run; if a rank runs out of memory, all ranks fail. (collective)
   T* values_to_gather(int fields, device::Stream& stream);
   // Coefficients of the trilinear maps of elements (mesh/trilinear.hpp) by blocks, [blocks][8][3][lanes], created by
-  // the first call; lanes beyond the last element have the identity. Of curved elements, that of their corners.
+  // the first call. Lanes beyond the last element have the identity; curved elements have the map of their corners.
   const device::Array<T>& trilinear_blocks();
 
   // The diagonal mass matrix B by quadrature at the points, [entries], and 1 / B; 0 in the zero slot. Computed by the
-  // first call of any of the three. (then collective)
+  // first call of any of these three functions. (collective in that case)
   const T* mass();
   const T* inverse_mass();
   double volume();  // of the whole mesh
@@ -101,22 +101,24 @@ class Space {
   std::vector<double> inverse_degrees();
   std::vector<T> sum_points(std::span<const T> values);  // [points] -> [unknowns]: Z^T values (collective)
   std::vector<T> at_points(std::span<const T> x);        // [unknowns] -> [points]: Z x (collective)
-  // [3][entries]. On periodic boundaries, those of one of the images. The zero slot has the coordinates of some point.
+  // [3][entries]. On periodic boundaries, the coordinates of one of the images. The zero slot has the coordinates of
+  // some point.
   std::vector<T> coordinates() const;
-  // [fields][points] from and to vectors [fields][entries]. Where elements meet, values should agree; that of one
-  // element is used. to_vectors(to_points(x)) is bit-identical to x. Halo entries are filled. Blocking. (collective)
+  // Copies [fields][points] to and from vectors [fields][entries]. Where elements meet, their values should agree; the
+  // value of one element is used. to_vectors(to_points(x)) is bit-identical to x. Halo entries are filled. Blocking.
+  // (collective)
   void to_vectors(std::span<const T> points, int fields, T* vectors);
   std::vector<T> to_points(const T* vectors, int fields);
-  // Combines the values [entries] of each entry's copies on all ranks. V: T, double or std::int32_t. (collective)
+  // Combines the values [entries] of all copies of each entry on all ranks. V: T, double or std::int32_t. (collective)
   template <class V>
   void combine(std::vector<V>& values, exchange::Op op) const;
 
-  // The rank's sides on boundaries, and the entries of their points, [faces][n1^2], lexicographic in (a, b) of
+  // The rank's sides on boundaries, and the entries of their points, [faces][n1^2], in lexicographic order of (a, b) of
   // mesh/reference.hpp, a fastest.
   std::vector<BoundaryFace> faces() const { return boundary_faces(mesh()); }
   std::vector<std::int32_t> face_entries() const;
 
-  std::map<std::string, std::int64_t> memory_bytes() const;  // of this rank, by array
+  std::map<std::string, std::int64_t> memory_bytes() const;  // on this rank, by array
 
  private:
   struct Mass {
