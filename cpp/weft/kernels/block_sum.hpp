@@ -1,12 +1,12 @@
 // The sum over the threads of a block, in doubles, by the same tree on every target: the upper half is added to the
-// lower until one value is left. On a GPU every warp takes all steps, the last five by shuffles, so that there is one
-// barrier instead of eight.
+// lower half until one value is left. On a GPU every warp takes all steps, the last five by shuffles, so that there is
+// one barrier instead of eight.
 #pragma once
 
 #include "weft/kernels/dialect.hpp"
 
-// *result = the sum of a block of `threads`: 64, 128, 256, … `shared` has room for as many; a barrier has to come
-// before it is used again.
+// *result = the sum over a block of `threads`: 64, 128, 256, … `shared` has room for that many values; a barrier must
+// precede its next use.
 #if defined(WEFT_TARGET_GPU)
 template <int threads>
 WEFT_FUNCTION void block_sum(const double* sums, double* shared, double* result) {
@@ -37,7 +37,7 @@ WEFT_FUNCTION void block_sum(const double* sums, double* shared, double* result)
   WEFT_THREADS(t, threads) { shared[t] = sums[WEFT_SLOT(t)]; }
   for (int half = threads / 2; half > 0; half /= 2) {
     WEFT_BARRIER();
-    WEFT_THREADS(t, half) {  // the host loops to `half` only
+    WEFT_THREADS(t, half) {  // the host loops only up to `half`
       if (t < half) shared[t] += shared[t + half];
     }
   }

@@ -1,4 +1,4 @@
-// How many blocks a multiprocessor is to hold: for WEFT_MIN_BLOCKS of dialect.hpp.
+// How many blocks a multiprocessor should hold: for WEFT_MIN_BLOCKS of dialect.hpp.
 #pragma once
 
 #if defined(__CUDA_ARCH__)

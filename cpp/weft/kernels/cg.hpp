@@ -1,9 +1,10 @@
-// What conjugate gradients do besides the operator, with the scalars in device memory so that no iteration waits for
-// the host. Launched like kernels/vector.hpp: a block does cg_chunk consecutive entries, its partial sum is fixed.
+// The work of conjugate gradients besides the operator, with the scalars in device memory so that no iteration waits
+// for the host. Launched like kernels/vector.hpp: a block processes cg_chunk consecutive entries, so its partial sum is
+// always the same.
 //
 // scalars: alpha, beta, rho = r . d r, p . Ap, r . r; and on one rank, where the device decides when the solve ends,
-// the factor and the limit of StoppingRule's |r|, and whether it is reached. A null inverse_diagonal d is the identity
-// (no preconditioner), null weights are ones (assembled vectors).
+// the factor and the limit of StoppingRule's |r|, and whether the limit is reached. A null inverse_diagonal d is the
+// identity (no preconditioner), null weights are ones (assembled vectors).
 #include "weft/kernels/block_sum.hpp"
 #include "weft/kernels/dialect.hpp"
 
@@ -64,7 +65,8 @@ WEFT_KERNEL(cg_direction, cg_threads,
   }
 }
 
-// Both of the above in one pass over p, where no all-reduce is left to hide: five words an entry instead of six.
+// Both of the above in one pass over p, for when no all-reduce remains to be hidden: five words per entry instead of
+// six.
 WEFT_KERNEL(cg_update, cg_threads,
             (long n, const double* WEFT_RESTRICT scalars, const real* WEFT_RESTRICT inverse_diagonal,
              const real* WEFT_RESTRICT r, real* WEFT_RESTRICT x, real* WEFT_RESTRICT p)) {
@@ -88,7 +90,7 @@ WEFT_FUNCTION void sum_partials(long count, int kinds, const double* partials, d
     double mine[WEFT_SLOTS(cg_threads)] = {};
     for (long begin = 0; begin < count; begin += sum_unroll * cg_threads) {
       WEFT_THREADS(t, cg_threads) {
-        double values[sum_unroll];  // loads under way together
+        double values[sum_unroll];  // loads in flight at the same time
         WEFT_UNROLL
         for (int u = 0; u < sum_unroll; ++u) {
           const long i = begin + u * cg_threads + t;
@@ -102,15 +104,15 @@ WEFT_FUNCTION void sum_partials(long count, int kinds, const double* partials, d
   }
 }
 
-// The local sums alone, for the all-reduce: sums[0 .. kinds).
+// The local sums only, for the all-reduce: sums[0 .. kinds).
 WEFT_KERNEL(cg_sums, cg_threads,
             (long count, int kinds, const double* WEFT_RESTRICT partials, double* WEFT_RESTRICT sums)) {
   WEFT_SHARED(double, shared[2][cg_threads]);
   sum_partials(count, kinds, partials, shared, sums);
 }
 
-// One rank: alpha = rho / (p . Ap) from the partial sums of p . Ap; 0, which leaves x and r as they are, once the
-// target is reached and where p . Ap is no positive number. The host finds both in the history.
+// One rank: alpha = rho / (p . Ap) from the partial sums of p . Ap. It is 0, which leaves x and r unchanged, once the
+// target is reached, or if p . Ap is not a positive number. The host finds both cases in the history.
 WEFT_KERNEL(cg_alpha, cg_threads, (long count, const double* WEFT_RESTRICT partials, double* scalars)) {
   WEFT_SHARED(double, shared[2][cg_threads]);
   sum_partials(count, 1, partials, shared, scalars + curvature);

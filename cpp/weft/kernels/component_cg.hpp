@@ -1,16 +1,17 @@
-// Conjugate gradients for k components of a vector field in lock-step, besides the operator S: A_c = m_c (h1 S + h2 B)
-// m_c with the diagonal B, masks m_c of 0 and 1 (null: ones), and the point-wise preconditioner d.
+// Conjugate gradients for k components of a vector field in lock-step, except the operator S: A_c = m_c (h1 S + h2 B)
+// m_c with the diagonal B, masks m_c of 0 and 1 (null: ones), and the pointwise preconditioner d.
 //
-// Vectors of components are [k][entries]; sums and updates run over the first n entries of each. Blocks of the same
-// entries follow each other, one a component, so that B and d come from memory once. Launched with k vector_blocks(n)
-// blocks; partials [kind][component][block of entries]. Words moved per entry and component in brackets, without B, d.
+// Vectors of components are [k][entries]; sums and updates use the first n entries of each. The blocks for the same
+// entries of all components are consecutive, so that B and d come from memory once. Launched with k vector_blocks(n)
+// blocks; partials [kind][component][block of entries]. Words moved per entry and component are in brackets, without B,
+// d.
 #include "weft/kernels/vector_entries.hpp"
 
 constexpr int max_components = 4;
 struct Scalars {
   double alpha[max_components], beta[max_components];
 };
-// a[c]. An index that is not known when compiled would put the kernel's parameters on the stack.
+// a[c]. An index unknown at compile time would move the kernel's parameters to the stack.
 WEFT_FUNCTION real of_component(const double (&a)[max_components], int c) {
   double value = a[0];
   WEFT_UNROLL
@@ -43,8 +44,8 @@ WEFT_KERNEL(component_start, vector_threads,
   block_sum<vector_threads>(rz, shared, partials + (components + c) * blocks + block);
 }
 
-// v = m (h1 v + h2 b p), where v was S p; partials: p . v, r . d v, v . d v, r . v, v . v, after the two kinds of the
-// kernels that make r.   [4]
+// v = m (h1 v + h2 b p), where v was S p; partials: p . v, r . d v, v . d v, r . v, v . v, stored after the two kinds
+// of the kernels that compute r.   [4]
 WEFT_KERNEL(component_products, vector_threads,
             (long n, long entries, int components, real h1, real h2, const real* WEFT_RESTRICT b,
              const real* WEFT_RESTRICT d, const real* WEFT_RESTRICT mask, const real* WEFT_RESTRICT r,
@@ -104,7 +105,7 @@ WEFT_KERNEL(component_solution, vector_threads,
   WEFT_ENTRIES_OF(block, i, n, x[first + i] += alpha * p[first + i])
 }
 
-// sums[s] = sum of partials[s][0 .. count), a block an s
+// sums[s] = sum of partials[s][0 .. count), one block per s
 WEFT_KERNEL(component_sums, vector_threads,
             (long count, const double* WEFT_RESTRICT partials, double* WEFT_RESTRICT sums)) {
   WEFT_SHARED(double, shared[vector_threads]);

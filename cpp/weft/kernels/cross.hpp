@@ -1,5 +1,5 @@
-// The cross product of three-vectors of any kind, for kernels and for the host: an array or a struct of three members,
-// which may be numbers or the host's vectors of lanes.
+// The cross product of three-vectors of any kind, for kernels and for the host: an array or a struct with three
+// members, which may be numbers or SIMD vectors of the host.
 #pragma once
 
 #if defined(WEFT_TARGET_GPU)

@@ -1,9 +1,9 @@
 // The dialect kernels are written in. One source, four targets:
 //   host  (default)             a block is a function call, WEFT_THREADS are loops; instantiated by CMake
 //   gpu   (WEFT_TARGET_GPU)     NVRTC and hipRTC, at run time
-//   fiber (WEFT_TARGET_FIBER)   tests: the gpu branch on the CPU, one fiber a thread, random order between barriers
+//   fiber (WEFT_TARGET_FIBER)   tests: the gpu branch on the CPU, one fiber per thread, random order between barriers
 //
-// A kernel file includes this header, states its constants (WEFT_N, WEFT_REAL and WEFT_TILE_* come as macros), and is
+// A kernel file includes this header, uses the macros WEFT_N, WEFT_REAL and WEFT_TILE_* as its constants, and is
 // self-contained: no standard headers (NVRTC has none). Example:
 //
 //   WEFT_KERNEL(axpy, 256, (int n, real a, const real* x, real* y)) {
@@ -14,28 +14,29 @@
 //   }
 //
 // WEFT_KERNEL(name, threads, (parameters)) declares a kernel of `threads` threads per block (the product of its shape).
-// WEFT_SHARED(type, name[..]) is memory of the block; values pass between threads through it, with
-//   WEFT_BARRIER() between the WEFT_THREADS loops that write and read it.
-// WEFT_WARP_BARRIER() does so between the threads of each warp, 32 that follow each other.
-// weft_multiply_transposed(c, a, b) is c += a b^T of 8 x 8 matrices, one of each per warp. They are held in slots:
-// thread
-//   4 i + j of a warp has elements 2 j and 2 j + 1 of row i. All threads of the block take part, outside WEFT_THREADS.
-// A register that lives across a barrier is `real r[WEFT_SLOTS(threads)][K]`, used as r[WEFT_SLOT(t)][k]: one slot a
-//   thread on the host, one in all on a GPU.
-// WEFT_THREADS / WEFT_THREADS_2D / WEFT_THREADS_3D open the body each thread runs; no barrier inside.
-// WEFT_STRIDED(i, n, threads) shares i = 0, …, n - 1 among the threads of a block in turn; no barrier inside.
-// weft_reciprocal(x) and weft_reciprocal_root(x) are 1 / x and 1 / sqrt(x) to about one unit in the last place, quicker
-//   than a division. On a GPU, x and the result have to be normal numbers.
-// weft_prefetch(begin, bytes) brings consecutive bytes of global memory into the L2 of GPUs that can (sm_90 and later).
-//   Both are multiples of 16, and the same for all threads that call it.
-// weft_anew(pointer) is the pointer, but a compiler for NVIDIA GPUs does not know that: what was read before is read
-//   again, from a cache, instead of staying in registers.
+// WEFT_SHARED(type, name[..]) is shared memory of the block. Threads exchange values through it, with WEFT_BARRIER()
+//   between the WEFT_THREADS loops that write and read it.
+// WEFT_WARP_BARRIER() is a barrier for the threads of each warp: 32 consecutive threads.
+// weft_multiply_transposed(c, a, b) is c += a b^T for 8 x 8 matrices, one of each per warp. They are held in slots:
+//   thread 4 i + j of a warp has elements 2 j and 2 j + 1 of row i. All threads of the block take part, outside
+//   WEFT_THREADS.
+// A register that lives across a barrier is `real r[WEFT_SLOTS(threads)][K]`, used as r[WEFT_SLOT(t)][k]: one slot
+//   per thread on the host, a single one on a GPU.
+// WEFT_THREADS / WEFT_THREADS_2D / WEFT_THREADS_3D open the body that each thread runs; no barrier inside.
+// WEFT_STRIDED(i, n, threads) deals i = 0, …, n - 1 to the threads of a block in turn; no barrier inside.
+// weft_reciprocal(x) and weft_reciprocal_root(x) are 1 / x and 1 / sqrt(x) to about one unit in the last place, and
+//   faster than a division. On a GPU, x and the result must be normal numbers.
+// weft_prefetch(begin, bytes) prefetches consecutive bytes of global memory into the L2 cache, on GPUs that support it (sm_90
+//   and later). Both arguments must be multiples of 16, and the same for all threads that call it.
+// weft_anew(pointer) returns the pointer, but hides this from compilers for NVIDIA GPUs: data read through it before are
+//   read again, from a cache, instead of being kept in registers.
 #pragma once
 
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
 #if defined(WEFT_TARGET_GPU)
-// How many blocks a multiprocessor is to hold at least; a file may define it, also anew from kernel to kernel. With no
-// such word ptxas aims at full occupancy, 32 registers per thread, and spills. HIP's second bound means something else.
+// The minimum number of blocks that a multiprocessor should hold; a file may define it, and redefine it for each
+// kernel. Without it, ptxas aims at full occupancy, 32 registers per thread, and spills. HIP's second launch bound has
+// a different meaning.
 #if defined(__HIP__)
 #define WEFT_BOUNDS(threads) __launch_bounds__(threads, 1)
 #else
@@ -46,8 +47,8 @@
 #endif
 #define WEFT_ENTRY(name, threads, parameters) extern "C" __global__ WEFT_BOUNDS(threads) void name parameters
 #if defined(WEFT_ONE_KERNEL)
-// One kernel of the file is wanted: the compiler is given -DWEFT_ONLY_<its name>=~,WEFT_ENTRY. Of the others it makes
-// no code: the tile sizes of this compilation are not theirs.
+// Compiles only one kernel of the file: the compiler is given -DWEFT_ONLY_<its name>=~,WEFT_ENTRY. No code is generated
+// for the others, for which the tile sizes of this compilation are not meant.
 #define WEFT_LEFT_OUT(name, threads, parameters) \
   template <int>                                 \
   __device__ void name parameters

@@ -1,4 +1,4 @@
-// What kernels on elements of one order share: the type of their values and the numbers of points.
+// Definitions shared by kernels on elements of one order: the type of their values and the numbers of points.
 #pragma once
 #include "weft/kernels/dialect.hpp"
 

@@ -1,11 +1,11 @@
-// The derivative along a line of points, by even-odd splitting.
+// The derivative along a line of points, by even-odd decomposition.
 #pragma once
 #include "weft/kernels/element.hpp"
 
 namespace {
 
-// A line of points is transformed by even-odd splitting: D[n-1-i][n-1-m] = -D[i][m], so that with
-// e_m = u_m + u_{n-1-m}, o_m = u_m - u_{n-1-m} half the products are left.
+// A line of points is transformed by even-odd decomposition: D[n-1-i][n-1-m] = -D[i][m], so that with e_m = u_m +
+// u_{n-1-m}, o_m = u_m - u_{n-1-m} only half of the products are needed.
 constexpr int half = n / 2;        // pairs in a line
 constexpr int rows = (n + 1) / 2;  // pairs and the middle point
 struct Splitting {
@@ -22,7 +22,7 @@ WEFT_FUNCTION void split(const real (&line)[n], real (&e)[rows], real (&o)[rows]
   if (n % 2 == 1) e[rows - 1] = line[half];
 }
 
-// line <- D line, or D^T line, whose splitting is (odd^T, even^T).
+// line <- D line; or D^T line, whose decomposition is (odd^T, even^T).
 template <bool transposed>
 WEFT_FUNCTION void differentiate(const Splitting& d, const real (&line)[n], real (&out)[n]) {
   real e[rows], o[rows];

@@ -1,29 +1,27 @@
-// The local side of exchange and gather-scatter. Value f of entry e of an array x is x[e * x_entry + f * x_field]:
-// fields next to each other (x_field 1) or apart.
+// The local part of exchange and gather-scatter. Value f of entry e of an array x is x[e * x_entry + f * x_field]:
+// fields are interleaved (x_field 1) or separate.
 //
-// Groups: a group is a target entry and the entries it is combined from. Groups come in chunks, one per block, and
-// within a chunk in classes of equal multiplicity: chunk b has the classes chunks[4 b], …, chunks[4 b + 4] - 1, and
-// where its targets are consecutive entries chunks[4 b + 1] is the first of them, else -1; class c is
-//   classes[5 c] references a group, classes[5 c + 1] entries per run, classes[5 c + 2] runs, the place of its
-//   references and of its targets,
-// with reference m of run g at references[place + m * runs + g], so that neighbouring threads read neighbouring
-// indices. A run is several groups one after the other, whose targets and references follow those of the first one by
-// one: rows of points of an element, on the host; on GPUs every run is one group. One index (4 bytes) a reference of a
-// run is read, and next to nothing else. No entry is in two groups. On the host a chunk asks for the blocks of entries
-// blocks[chunks[4 b + 2]], …, blocks[chunks[4 b + 6] - 1], chunks[4 b + 3] at a time, which are what the next one
-// reads.
+// A group is a target entry together with the entries it is combined from. Groups are divided into chunks, one per
+// block, and within a chunk into classes of equal multiplicity. Chunk b has the classes chunks[4 b], …, chunks[4 b + 4]
+// - 1; chunks[4 b + 1] is its first target if its targets are consecutive entries, else -1. Class c is described by
+//   classes[5 c] references per group, classes[5 c + 1] entries per run, classes[5 c + 2] runs, and the positions of
+//   its references and of its targets,
+// with reference m of run g at references[position + m * runs + g], so that neighbouring threads read neighbouring
+// indices. A run is a sequence of groups whose targets and references are consecutive: on the host, rows of points of
+// an element; on GPUs every run is one group. So a run needs one index (4 bytes) per reference and almost nothing else.
+// No entry is in two groups. On the host, a chunk prefetches the blocks of entries blocks[chunks[4 b + 2]], …,
+// blocks[chunks[4 b + 6] - 1] that the next chunk reads, chunks[4 b + 3] at a time.
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
 constexpr int exchange_threads = 256;
 constexpr int exchange_chunk = 4096;  // entries per block of `pack`
 constexpr int pack_ahead = 512;       // entries
-constexpr int apart_at_once = 3;      // fields that lie apart and that the host does at a time: one index serves them
+constexpr int apart_at_once = 3;      // separate fields that the host processes together, with one index for all
 
-// The number of values next to each other that host compilers unroll and vectorise for: six fields of an
-// electromagnetic wave. GPUs have enough threads to need no such thing. Nor have they stores that bypass the caches:
-// where a host kernel is told to, it puts what it makes into a panel that stays in caches and copies whole lines from
-// it.
+// The number of adjacent values for which host compilers unroll and vectorise: six fields of an electromagnetic wave.
+// GPUs have enough threads and do not need this. GPUs also have no stores that bypass the caches. A host kernel that is
+// told to use such stores writes its results to a panel that stays in cache, and copies whole cache lines from there.
 #if !defined(WEFT_TARGET_GPU) && !defined(WEFT_TARGET_FIBER)
 #define WEFT_HOST
 #define WEFT_FIXED_WIDTH 6
@@ -31,8 +29,8 @@ constexpr int apart_at_once = 3;      // fields that lie apart and that the host
 #include "weft/simd/past_caches.hpp"
 #include "weft/simd/vector.hpp"
 constexpr int panel_values = 65536 / sizeof(real);
-constexpr int panel_gap = 256 / sizeof(real);  // between fields, which are not to meet in the same lines of a cache
-// Of single values less: what is copied goes to memory while the next are fetched.
+constexpr int panel_gap = 256 / sizeof(real);  // between fields, so that they do not share cache lines
+// Smaller for single values: the panel is copied to memory while the next values are fetched.
 constexpr int pack_panel_values = 16384 / sizeof(real), pack_single_values = 1024 / sizeof(real);
 #endif
 
@@ -43,7 +41,7 @@ struct Class {
 WEFT_FUNCTION Class class_at(const int* WEFT_RESTRICT at, const int* references, const int* targets) {
   return {at[0], at[1], at[2], references + at[3], targets + at[4]};
 }
-// GPUs know runs of one entry only.
+// On GPUs every run has one entry.
 WEFT_FUNCTION int length_of([[maybe_unused]] const Class& c) {
 #if defined(WEFT_HOST)
   return c.length;
@@ -52,7 +50,7 @@ WEFT_FUNCTION int length_of([[maybe_unused]] const Class& c) {
 #endif
 }
 
-// Sums are what solvers exchange: they alone have versions for multiplicities that the compiler knows and, on the host,
+// Sums are what solvers exchange, so only they have versions for multiplicities known at compile time and, on the host,
 // for rows.
 struct op_add {
   static constexpr int code = 0;
@@ -89,9 +87,9 @@ WEFT_FUNCTION Ahead ahead_of([[maybe_unused]] const int* chunk, [[maybe_unused]]
 }
 
 #if defined(WEFT_HOST)
-// to's entry i = x's entry from[i], for i < count: values next to each other, `width` of them where the compiler is to
-// know it. The host asks for what it will read `ahead` entries later; for one value an entry that is more work than
-// use.
+// Entry i of `to` = entry from[i] of x, for i < count, with `width` adjacent values per entry, if known at compile
+// time. The host prefetches what it will read `ahead` entries later, except for single values, where prefetching costs
+// more than it gains.
 template <int width>
 inline void pack_together(int count, int fields, int ahead, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
                           long x_entry, real* WEFT_RESTRICT to, long to_entry) {
@@ -102,8 +100,8 @@ inline void pack_together(int count, int fields, int ahead, const int* WEFT_REST
   }
 }
 
-// The same for `several` fields of one value an entry: an index that is read serves all of them. Vectors of eight lanes
-// gain nothing by reading through their indices.
+// The same for `several` fields with one value per entry, so that each index is read once for all of them. Vectors of
+// eight lanes gain nothing from gather instructions.
 template <int several>
 inline void pack_single(int count, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x, long x_field,
                         real* WEFT_RESTRICT to, long to_field) {
@@ -138,8 +136,8 @@ inline void pack_entries(int count, int fields, int ahead, const int* WEFT_RESTR
   }
 }
 #else
-// to's entry i = x's entry from[i], for i < count. Threads share values rather than entries, in the order in which they
-// lie in `to`, and take several at a time, whose loads are under way together.
+// Entry i of `to` = entry from[i] of x, for i < count. Threads divide values rather than entries, in the order in which
+// they are stored in `to`, and process several at a time, whose loads are in flight together.
 WEFT_FUNCTION void pack_entries(int count, int fields, int, const int* WEFT_RESTRICT from, const real* WEFT_RESTRICT x,
                                 long x_entry, long x_field, real* WEFT_RESTRICT to, long to_entry, long to_field) {
   constexpr int at_once = 8;
@@ -163,8 +161,8 @@ WEFT_FUNCTION void pack_entries(int count, int fields, int, const int* WEFT_REST
 #endif
 
 #if defined(WEFT_FIXED_WIDTH)
-// The same past the caches. false: not done, as the values of `to` do not lie in one piece, or of one entry are more
-// than a panel holds.
+// The same with non-temporal stores. Returns false, and does nothing, if the values of `to` are not contiguous, or if
+// one entry has more values than a panel holds.
 inline bool pack_past_caches(int count, int fields, int ahead, const int* WEFT_RESTRICT from,
                              const real* WEFT_RESTRICT x, long x_entry, long x_field, real* WEFT_RESTRICT to,
                              long to_entry, long to_field) {
@@ -187,7 +185,7 @@ inline bool pack_past_caches(int count, int fields, int ahead, const int* WEFT_R
 }
 #endif
 
-// buffer's entry i = x's entry index[i], for i < n
+// Entry i of the buffer = entry index[i] of x, for i < n
 WEFT_KERNEL(pack, exchange_threads,
             (long n, int fields, int past_caches, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
              long x_entry, long x_field, real* WEFT_RESTRICT buffer, long buffer_entry, long buffer_field)) {
@@ -204,9 +202,9 @@ WEFT_KERNEL(pack, exchange_threads,
   pack_entries(count, fields, ahead, from, x, x_entry, x_field, to, buffer_entry, buffer_field);
 }
 
-// The groups of one class, wherever their values lie; `fixed` is their multiplicity where the compiler is to know it,
-// else 0; so is `width` the number of values next to each other. The order is that of the references, after y[target]
-// if that counts. y's entry 0 is that of the target `first`.
+// Processes the groups of one class, for any layout of their values. `fixed` is their multiplicity if known at compile
+// time, else 0; `width` likewise the number of adjacent values. Values are combined in the order of the references,
+// after y[target] if it takes part. Entry 0 of y is the target `first`.
 template <class Op, int fixed, int width>
 WEFT_FUNCTION void gather_class(const Class& c, int fields, bool accumulate, int first, const real* x, long x_entry,
                                 real* y, long y_entry) {
@@ -287,7 +285,8 @@ WEFT_FUNCTION void gather_chunk(const int* chunk, const int* WEFT_RESTRICT class
 }
 
 #if defined(WEFT_HOST)
-// A chunk whose targets are the entries from `first` on, past the caches; x is not y. false: not done.
+// Processes a chunk whose targets are the entries from `first` on with non-temporal stores; x must not be y. Returns
+// false, and does nothing, if that is not possible.
 template <class Op>
 inline bool gather_past_caches(const int* chunk, const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references,
                                const int* WEFT_RESTRICT targets, int fields, const Ahead& ahead, const real* x,
@@ -327,8 +326,8 @@ WEFT_FUNCTION void gather_block(const int* WEFT_RESTRICT chunk, const int* WEFT_
                    y_field);
 }
 
-// y's target = combination of x's references, or of y's target and x's references (accumulate); x may be y, but not
-// where past_caches is not 0. op: 0 add, 1 mul, 2 min, 3 max.
+// y's target = combination of x's references, or of y's target and x's references (accumulate). x may be y, unless
+// past_caches is nonzero. op: 0 add, 1 mul, 2 min, 3 max.
 WEFT_KERNEL(gather_groups, exchange_threads,
             (int op, int fields, int accumulate, int past_caches, const int* WEFT_RESTRICT chunks,
              const int* WEFT_RESTRICT blocks, const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references,
@@ -421,7 +420,7 @@ WEFT_FUNCTION void combine_chunk(const int* WEFT_RESTRICT chunk, const int* WEFT
   }
 }
 
-// Every reference of a group gets the combination of all of them, in place.
+// Every reference of a group receives the combination of all of them, in place.
 WEFT_KERNEL(combine_groups, exchange_threads,
             (int op, int fields, const int* WEFT_RESTRICT chunks, const int* WEFT_RESTRICT blocks,
              const int* WEFT_RESTRICT classes, const int* WEFT_RESTRICT references, real* x, long x_entry,

@@ -1,14 +1,14 @@
-// What host kernels of kernels/exchange.hpp do with entries that follow each other: a run is one row of values,
-// combined as vectors, in one array or in `several` at the same distance from each other.
+// How host kernels of kernels/exchange.hpp process consecutive entries: a run is one row of values, which is combined
+// with vector instructions, in one array or in `several` equally spaced arrays.
 #pragma once
 
 namespace simd = ::weft::simd;
-constexpr int block_entries = 16, ask_every = 16;  // of exchange/groups.cpp
+constexpr int block_entries = 16, ask_every = 16;  // must match exchange/groups.cpp
 constexpr int row_values = 64 / sizeof(real);      // of a vector
 
-// The blocks of x that the next chunk reads and caches do not hold: `each` of them is asked for after every ask_every
-// runs. The points of the next elements in y and z lie in small pieces far ahead, which a processor's own prefetching
-// does not see.
+// Prefetches the blocks of x that the next chunk reads and that are not in cache: `each` of them after every ask_every
+// runs. The points of the next elements in y and z are in small pieces far ahead, which the hardware prefetcher does
+// not predict.
 struct Ahead {
   const int *next, *end;
   int each;
@@ -26,7 +26,7 @@ WEFT_ALWAYS_INLINE void ask(Ahead& ahead, const real* x, long entry, long field)
   }
 }
 
-// `count` values next to each other, or as many as a register holds.
+// `count` adjacent values, or as many as a register holds.
 template <class T, int count>
 struct Piece {
   using type = simd::Vec<T, (count < simd::lanes<T> ? count : simd::lanes<T>)>;
@@ -45,7 +45,8 @@ template <class P>
 WEFT_ALWAYS_INLINE void store(real* to, const P& value) {
   __builtin_memcpy(to, &value, sizeof(P));
 }
-// Calls each.template operator()<count>() with the largest power of two from `count` to `most` that is up to `values`.
+// Calls each.template operator()<count>() with the largest power of two between `count` and `most` that does not exceed
+// `values`.
 template <int count, int most, class Each>
 WEFT_ALWAYS_INLINE void with_count(int values, const Each& each) {
   if constexpr (2 * count <= most) {
@@ -54,17 +55,18 @@ WEFT_ALWAYS_INLINE void with_count(int values, const Each& each) {
   each.template operator()<count>();
 }
 
-// Arrays of one value an entry (`together` false) or `fields` next to each other, `several` of them `x_field` apart.
+// Arrays with one value per entry (`together` false) or with `fields` adjacent values; `several` of them, `x_field`
+// apart.
 template <bool together, int several>
 struct Rows {
   long fields, x_field, y_field;
   long entry() const { return together ? fields : 1; }
 };
 
-// The runs of one class: combinations of rows of x go to the row of y at the target (in_place false; y's entry 0 is
-// that of the target `first`), or back to all rows of x. `fixed` is the multiplicity where the compiler is to know it,
-// else 0. A row is combined in pieces of `count` values, the last of which may overlap others: it is made before any is
-// put.
+// The runs of one class. Combinations of rows of x are written to the row of y at the target (in_place false; entry 0
+// of y is the target `first`), or back to all rows of x. `fixed` is the multiplicity if known at compile time, else 0.
+// A row is combined in pieces of `count` values. The last piece may overlap others, so it is computed before any piece
+// is stored.
 template <class Op, bool in_place, int fixed, int count, class X, bool together, int several>
 WEFT_FUNCTION void combine_rows(const Class c, const Rows<together, several> rows, Ahead& ahead, int first, X* x,
                                 real* y) {
@@ -115,7 +117,7 @@ WEFT_FUNCTION void combine_rows(const Class c, const Rows<together, several> row
 template <class Op, bool in_place, class X, bool together, int several>
 WEFT_FUNCTION void combine_rows(const Class& c, const Rows<together, several>& rows, Ahead& ahead, int first, X* x,
                                 real* y) {
-  // Rows of one array's values are seldom as long as the longest vectors.
+  // Rows with one value per entry are seldom as long as the longest vectors.
   with_count<together ? 2 : 1, together ? row_values : 8>(c.length * static_cast<int>(rows.entry()), [&]<int count>() {
     if (c.multiplicity == 1) {
       if constexpr (!in_place) combine_rows<Op, in_place, 1, count>(c, rows, ahead, first, x, y);
@@ -131,7 +133,7 @@ WEFT_FUNCTION void combine_rows(const Class& c, const Rows<together, several>& r
   });
 }
 
-// The same for whatever fields there are; y is x where in_place.
+// The same for any number of fields; if in_place, y is x.
 template <class Op, bool in_place, class X>
 WEFT_FUNCTION void combine_runs(const Class& c, int fields, bool together, Ahead& ahead, int first, X* x, long x_field,
                                 real* y, long y_field) {

@@ -1,8 +1,8 @@
-// Packing and unpacking of distributed Fourier transforms: boxes of complex values from where they lie to where they
-// go, all variables and all bricks of an exchange in one launch.
+// Packing and unpacking for distributed Fourier transforms: copies boxes of complex values from their location to their
+// destination, all variables and all bricks of an exchange in one launch.
 //
-// table: `pieces` numbers of blocks before each piece, then for each piece fft_words words: the addresses it goes to
-// and comes from, its count of values along x, y and z, and the steps in y and z on either side, in values.
+// table: for each of `pieces` the number of blocks before it, then for each piece fft_words words: destination and
+// source addresses, the number of values along x, y and z, and the strides in y and z on both sides, in values.
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
@@ -15,7 +15,7 @@ struct alignas(2 * sizeof(real)) fft_value {
 };
 
 WEFT_FUNCTION void fft_copy(int block, int pieces, const long* WEFT_RESTRICT table, real scale) {
-  int piece = 0, end = pieces;  // the last piece that begins at this block or before it
+  int piece = 0, end = pieces;  // the last piece that begins at or before this block
   while (end - piece > 1) {
     const int middle = (piece + end) / 2;
     if (table[middle] <= block) {
@@ -29,7 +29,7 @@ WEFT_FUNCTION void fft_copy(int block, int pieces, const long* WEFT_RESTRICT tab
   const fft_value* from = reinterpret_cast<const fft_value*>(words[1]);
   const long first = (block - table[piece]) * fft_chunk, left = words[2] * words[3] * words[4] - first;
   const int count = static_cast<int>(left < fft_chunk ? left : fft_chunk);
-  // The chunk begins at (x, y, z) = (first_x, first_y, first_z), and what follows divides in 32 bits.
+  // The chunk begins at (x, y, z) = (first_x, first_y, first_z). The divisions below are in 32 bits.
   const unsigned nx = static_cast<unsigned>(words[2]), ny = static_cast<unsigned>(words[3]);
   const long first_row = first / nx, first_z = first_row / ny;
   const unsigned first_x = static_cast<unsigned>(first - first_row * nx);
@@ -43,7 +43,8 @@ WEFT_FUNCTION void fft_copy(int block, int pieces, const long* WEFT_RESTRICT tab
   }
 }
 
-// The same twice, so that a time line tells what is collected before a transform from what is spread after it.
+// The same kernel under a second name, so that a timeline distinguishes gathering before a transform from scattering
+// after it.
 WEFT_KERNEL(unpack, fft_threads, (int pieces, const long* WEFT_RESTRICT table, real scale)) {
   fft_copy(WEFT_BLOCK, pieces, table, scale);
 }

@@ -1,4 +1,4 @@
-// The fiber target of the dialect, for tests: the gpu branch on the CPU. Every thread of a block is a fiber; between
+// The fiber target of the dialect, for tests: the gpu branch on the CPU. Every thread of a block is a fiber. Between
 // two barriers the fibers run one after the other in random order, so that what a missing barrier would break on a GPU
 // breaks here. Included by dialect.hpp only; the engine is tests/cpp/fiber_device.cpp.
 #pragma once
@@ -14,9 +14,9 @@ namespace weft::fiber {
 struct Index {
   unsigned x, y, z;
 };
-extern Index thread_index, block_index;  // of the fiber that runs
+extern Index thread_index, block_index;  // of the running fiber
 
-// Returns when every thread of the block is here. The place tells barriers apart.
+// Returns once every thread of the block has arrived. File and line identify the barrier.
 void barrier(const char* file, int line);
 // Fills a shared array with NaN for the first thread of a block.
 void enter_shared(void* array, std::size_t bytes);
@@ -49,8 +49,8 @@ Kernel describe(const char* name, unsigned max_threads, void (*)(A...)) {
 #define WEFT_BARRIER() ::weft::fiber::barrier(__FILE__, __LINE__)
 #define WEFT_WARP_BARRIER() ::weft::fiber::barrier(__FILE__, __LINE__)
 #define WEFT_FUNCTION static inline
-// Fibers of a block share a static. The anonymous union gives the array a second name and the alias its size, so that
-// the first thread to come by in each block can poison it.
+// The fibers of a block share a static. The anonymous union gives the array a second name and the alias its size, so
+// that the first thread of each block that gets here can poison it.
 #define WEFT_SHARED(type, declaration) WEFT_SHARED_ON(__LINE__, type, declaration)
 #define WEFT_SHARED_ON(line, type, declaration) WEFT_SHARED_AT(line, type, declaration)
 #define WEFT_SHARED_AT(line, type, declaration)                     \

@@ -1,18 +1,18 @@
-// The vector work of a time step of a flow: what is point by point between the element terms and the solvers.
+// The vector work of a time step of a flow: the pointwise operations between the element terms and the solvers.
 //
-// Fields follow each other at `stride` entries. Launched like kernels/vector.hpp over the n owned entries of one field,
-// so that mass matrices are read once for all components; words moved per entry in brackets. Kernels over lists of
-// entries (boundaries) take flow_list_threads entries per block.
+// Fields are stored `stride` entries apart. Launched like kernels/vector.hpp over the n owned entries of one field, so
+// that mass matrices are read once for all components; words moved per entry are in brackets. Kernels over lists of
+// entries (boundaries) process flow_list_threads entries per block.
 #include "weft/kernels/vector_entries.hpp"
 
 constexpr int flow_list_threads = 256;
 
 // The explicit part of BDFk/EXTk (Karniadakis, Israeli and Orszag 1991, Eqs. 2.2 to 2.4). With N = (v, (u . grad) u -
-// f)
-//   F = -(a0 N0 + a1 N1 + a2 N2) - B (b0 u0 + b1 u1 + b2 u2)   over the oldest N
-//   u* = a0 u0 + a1 u1 + a2 u2                                 over the oldest u
-// and the acceleration B^-1 F of the first three components. `levels` counts the levels there are, the oldest one last:
-// others are null.   [6 levels + 9 of three components, and 2]
+// f),
+//   F = -(a0 N0 + a1 N1 + a2 N2) - B (b0 u0 + b1 u1 + b2 u2)   overwrites the oldest N
+//   u* = a0 u0 + a1 u1 + a2 u2                                 overwrites the oldest u
+// and the acceleration is B^-1 F for the first three components. `levels` is the number of existing levels, the oldest
+// one last; the pointers of other levels are null.   [6 levels + 9 for three components, and 2]
 WEFT_KERNEL(flow_extrapolate, vector_threads,
             (long n, long stride, int components, int levels, real a0, real a1, real a2, real b0, real b1, real b2,
              const real* WEFT_RESTRICT mass, const real* WEFT_RESTRICT inverse_mass, const real* WEFT_RESTRICT n_new,
@@ -104,7 +104,7 @@ WEFT_KERNEL(flow_fill, flow_list_threads,
   }
 }
 
-// rhs[list] += values weights: a flux through the boundary, weights [count] its area
+// rhs[list] += values weights: a flux through the boundary, whose area is given by weights [count]
 WEFT_KERNEL(flow_flux, flow_list_threads,
             (int count, const int* WEFT_RESTRICT list, const real* WEFT_RESTRICT weights,
              const real* WEFT_RESTRICT values, real* WEFT_RESTRICT rhs)) {
@@ -114,8 +114,7 @@ WEFT_KERNEL(flow_flux, flow_list_threads,
   }
 }
 
-// (q, n . u) on the boundary, times a, added to rhs: normals [3][count] are the weights of the boundary's quadrature
-// times n.
+// Adds a (q, n . u) on the boundary to rhs. normals [3][count] are the boundary's quadrature weights times n.
 WEFT_KERNEL(flow_boundary_flux, flow_list_threads,
             (int count, const int* WEFT_RESTRICT list, const real* WEFT_RESTRICT normals, long stride, real a,
              const real* WEFT_RESTRICT u, real* WEFT_RESTRICT rhs)) {
@@ -162,7 +161,7 @@ WEFT_KERNEL(flow_add_rows, flow_list_threads,
   }
 }
 
-// y_c = x_c where the mask is 1, all of it without one: prescribed values stay   [4 a component]
+// y_c = x_c where the mask is 1 (everywhere without a mask); prescribed values are kept   [4 per component]
 WEFT_KERNEL(flow_replace, vector_threads,
             (long n, long stride, int components, const real* WEFT_RESTRICT mask, const real* WEFT_RESTRICT x,
              real* WEFT_RESTRICT y)) {

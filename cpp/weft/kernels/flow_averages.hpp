@@ -1,8 +1,8 @@
-// Running means and covariances of a flow's fields. Launched like kernels/vector.hpp; words moved per entry in
+// Running means and covariances of a flow's fields. Launched like kernels/vector.hpp; words moved per entry are in
 // brackets.
 //
-// With weight a = (this sample's) / (all samples'): d = x - m, m <- m + a d, C_ij <- (1 - a) (C_ij + a d_i d_j), which
-// loses no digits where the fluctuation is small (D. H. D. West, Comm. ACM 22, 1979).
+// With the weight a = (this sample's) / (all samples'): d = x - m, m <- m + a d, C_ij <- (1 - a) (C_ij + a d_i d_j),
+// which loses no digits even if the fluctuation is small (D. H. D. West, Comm. ACM 22, 1979).
 #include "weft/kernels/vector_entries.hpp"
 
 // x [4][n] velocity (3) and pressure, m their means; c [7][n]: uu, vv, ww, uv, uw, vw, pp.   [26]
@@ -19,7 +19,8 @@ WEFT_KERNEL(average_flow, vector_threads,
                c[i + 6 * n] = b * (c[i + 6 * n] + a * p * p))
 }
 
-// A scalar s and its fluxes, before average_flow changes the velocity's means m: of s, c [4][n]: ss, us, vs, ws.   [17]
+// A scalar s and its fluxes; must run before average_flow changes the velocity's means m. For s, c [4][n]: ss, us, vs,
+// ws.   [17]
 WEFT_KERNEL(average_scalar, vector_threads,
             (long n, real a, const real* WEFT_RESTRICT velocity, const real* WEFT_RESTRICT m,
              const real* WEFT_RESTRICT scalar, real* WEFT_RESTRICT mean, real* WEFT_RESTRICT c)) {

@@ -153,8 +153,8 @@ WEFT_FUNCTION int fine_layer(int chunk, int k) {
   return k < pairs ? p : m - 1 - p;
 }
 
-// The value, but a compiler for GPUs does not know that: what follows from it is computed when it is needed, instead of
-// staying in registers. For orders with several chunks, which are short of them.
+// Returns the value, but hides this from compilers for GPUs, so that results derived from it are recomputed when needed
+// instead of being kept in registers. For orders with several chunks, which are short of registers.
 WEFT_FUNCTION int anew(int value, const int* index) { return value + static_cast<int>(weft_anew(index) - index); }
 
 // A thread's part of an element: a column of coarse points, a line along r of a layer, and one along s.

@@ -1,12 +1,12 @@
-// nu (n x grad q, omega) on the sides of elements at boundaries of prescribed velocity: what the pressure's Neumann
-// condition takes from curl curl u, integrated by parts along the closed boundary (Johnston and Liu 2004, Eq. 14).
+// nu (n x grad q, omega) on element sides at boundaries of prescribed velocity: the contribution of curl curl u to the
+// pressure's Neumann condition, integrated by parts along the closed boundary (Johnston and Liu 2004, Eq. 14).
 //
-// A block does a side, one thread per point (a, b) of it. With the tangents x_a, x_b and n dA = s (x_a x x_b) da db,
-// (n x grad q) dA = s (x_b dq/da - x_a dq/db): only derivatives along the side fall on q.
+// One block per side, one thread per point (a, b) of it. With the tangents x_a, x_b and n dA = s (x_a x x_b) da db, (n
+// x grad q) dA = s (x_b dq/da - x_a dq/db): q is differentiated only along the side.
 //
-// Arrays: index [side][n^3] the entries of the element's points, [layer away from the side][b][a]; metric
-// [side][9][n^2]: dr/dx, dr/dy, dr/dz for r the inward direction, a and b; tangents [side][6][n^2]: s w x_b, then -s w
-// x_a, w the weight of the quadrature; derivative [n][n] row-major. y [side][n^2].
+// Arrays: index [side][n^3], the entries of the element's points, [layer away from the side][b][a]; metric
+// [side][9][n^2]: dr/dx, dr/dy, dr/dz for the inward direction r, then for a and b; tangents [side][6][n^2]: s w x_b,
+// then -s w x_a, with the quadrature weight w; derivative [n][n] row-major. y [side][n^2].
 #include "weft/kernels/dialect.hpp"
 
 namespace {

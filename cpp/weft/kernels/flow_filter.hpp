@@ -1,13 +1,13 @@
-// A one-dimensional matrix applied along the three directions of each element: y = (F x F x F) u of each field.
+// Applies a one-dimensional matrix along the three directions of each element: y = (F x F x F) u for each field.
 //
-// A block does an element, one thread per line of its points. `entries` [element][n^3] holds the entry e of each point,
-// or ~e where another point of this rank writes it: where elements meet their values agree if F keeps the ends of lines
-// (Fischer and Mullen 2001). Out of place; matrix [n][n] row-major; u and y [fields][stride].
+// One block per element, one thread per line of its points. `entries` [element][n^3] holds the entry e of each point,
+// or ~e if another point of this rank writes it: where elements meet, their values agree if F leaves the ends of lines
+// unchanged (Fischer and Mullen 2001). Out of place; matrix [n][n] row-major; u and y [fields][stride].
 #include "weft/kernels/element.hpp"
 
 namespace {
 
-// put(row, what the row of the matrix makes of a line).
+// Calls put(row, value) with the product of each row of the matrix and a line.
 template <class Put>
 WEFT_FUNCTION void apply(const real (&f)[n][n], const real (&line)[n], Put&& put) {
   WEFT_NO_UNROLL
@@ -25,7 +25,7 @@ WEFT_KERNEL(flow_filter, face,
             (int fields, long stride, const real* WEFT_RESTRICT matrix, const int* WEFT_RESTRICT entries,
              const real* WEFT_RESTRICT u, real* WEFT_RESTRICT y)) {
   WEFT_SHARED(real, f[n][n]);
-  WEFT_SHARED(real, values[n][n][n + 1]);  // padded: a line along i does not fall into one bank
+  WEFT_SHARED(real, values[n][n][n + 1]);  // padded, so that a line along i does not map to one bank
   const int* WEFT_RESTRICT own = entries + static_cast<long>(WEFT_BLOCK) * (n * face);
 
   WEFT_THREADS_2D(i, n, j, n) { f[j][i] = matrix[j * n + i]; }

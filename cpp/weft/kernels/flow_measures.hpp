@@ -50,13 +50,13 @@ WEFT_FUNCTION real slopes(const Metric& metric, long element, int i, int j, int 
   return metric.nodes[n + i] * metric.nodes[n + j] * metric.nodes[n + k] * jacobian;
 }
 
-// Not a number stays, whatever comes later.
+// NaN is kept, whatever comes later.
 WEFT_FUNCTION double larger(double a, double b) { return a > b || a != a ? a : b; }
 WEFT_FUNCTION double smaller(double a, double b) { return a < b || a != a ? a : b; }
 
 }  // namespace
 
-// out [element][6]: the integrals of |omega|^2, S : S, (div u)^2, |grad u|^2 and |u|^2; the largest (div u)^2.
+// out [element][6]: the integrals of |omega|^2, S : S, (div u)^2, |grad u|^2 and |u|^2; the maximum of (div u)^2.
 WEFT_KERNEL(flow_measures, measure_threads,
             (int n, Metric metric, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT u, long stride,
              double* WEFT_RESTRICT out)) {
@@ -123,8 +123,8 @@ WEFT_KERNEL(flow_measures, measure_threads,
   }
 }
 
-// out [element]: the largest sum over directions of |u . grad r_a| / (spacing of the points in r_a) at a point.
-// inverse_spacing [n]
+// out [element]: the maximum over the points of the sum over directions of |u . grad r_a| / (spacing of the points in
+// r_a). inverse_spacing [n]
 WEFT_KERNEL(flow_courant, measure_threads,
             (int n, Metric metric, const real* WEFT_RESTRICT inverse_spacing, const int* WEFT_RESTRICT index,
              const real* WEFT_RESTRICT u, long stride, double* WEFT_RESTRICT out)) {
@@ -157,8 +157,8 @@ WEFT_KERNEL(flow_courant, measure_threads,
   }
 }
 
-// out [field][block][4]: the sums of m f and m f^2 over the entries of a block's chunk, m the mass, and the smallest
-// and the largest f.
+// out [field][block][4]: the sums of m f and m f^2 over the entries of a block's chunk, with the mass m, and the
+// minimum and the maximum of f.
 WEFT_KERNEL(flow_extrema, measure_threads,
             (long count, long stride, int fields, long chunk, const real* WEFT_RESTRICT mass,
              const real* WEFT_RESTRICT values, double* WEFT_RESTRICT out, long blocks)) {

@@ -41,7 +41,7 @@ WEFT_FUNCTION constexpr int layer_of(int chunk, int k) {
   return chunks == 1 || q >= n ? q : q % 2 == 0 ? q / 2 : n - 1 - q / 2;
 }
 
-// Of two chunks, the second reads columns and the metric again, from a cache, to keep registers free.
+// If there are two chunks, the second reads columns and the metric again, from a cache, to keep registers free.
 WEFT_FUNCTION Metric again(const Metric& metric) {
   return chunks == 1 ? metric : Metric{weft_anew(metric.maps), metric.nodes, metric.stored};
 }

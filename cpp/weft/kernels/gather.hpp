@@ -1,18 +1,20 @@
-// Z^T on one rank: local points summed into their degrees of freedom, and with it the inner product of x and Z^T y_L.
+// Z^T on one rank: local points are summed into their degrees of freedom, optionally with the inner product of x and
+// Z^T y_L.
 #include "weft/kernels/block_sum.hpp"
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
 constexpr int gather_threads = 256;
-constexpr int gather_chunk = 1024;  // consecutive degrees of freedom of a block: its partial sum is fixed
+constexpr int gather_chunk = 1024;  // consecutive entries per block: its partial sum is always the same
 
-// use(t, g, own, sum): for thread t and each of its entries g of the block's chunk of [begin, end), own = x[g], or 0
-// where x is not to be read, and the sum of the points of g, in their order.
+// Calls use(t, g, own, sum) for thread t and each of its entries g in the block's chunk of [begin, end): own = x[g], or
+// 0 if x is not to be read, and sum is that of the points of g, in their order.
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
-// The points of a chunk lie one after the other in `columns`. Threads fetch as many as fit into shared memory, all at
-// once, whatever entries they belong to, and then each adds up those of its entries (Greathouse and Daga, SC14).
-constexpr int gather_rows = gather_chunk / gather_threads;  // entries of a thread
-constexpr int gather_loads = 10;                            // points of a thread at a time: a chunk of order 3
+// The points of a chunk are contiguous in `columns`. The threads fetch as many as fit into shared memory, all at once
+// and regardless of the entries they belong to; then each thread adds up those of its entries (Greathouse and Daga,
+// SC14).
+constexpr int gather_rows = gather_chunk / gather_threads;  // entries per thread
+constexpr int gather_loads = 10;                            // points per thread at a time: a chunk of order 3
 
 template <class Use>
 WEFT_FUNCTION void gather_entries(int block, long begin, long end, const int* WEFT_RESTRICT offsets,
@@ -87,8 +89,8 @@ inline void gather_entries(int block, long begin, long end, const int* WEFT_REST
 #endif
 
 // y[g] = lambda x[g] + the sum of points[columns[offsets[g] .. offsets[g + 1])] for g in [begin, end), in that order;
-// without x, the sum alone. Bytes: 12 a point (value, column) and 12 a DOF (offset, y) in double, hipBone's count
-// before Eq. 5, and 8 a DOF for x.
+// without x, the sum alone. Bytes in double precision: 12 per point (value, column) and 12 per DOF (offset, y), as
+// hipBone counts before Eq. 5, plus 8 per DOF for x.
 WEFT_KERNEL(gather_points, gather_threads,
             (long begin, long end, const int* WEFT_RESTRICT offsets, const int* WEFT_RESTRICT columns,
              const real* WEFT_RESTRICT points, real lambda, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)) {
@@ -96,7 +98,7 @@ WEFT_KERNEL(gather_points, gather_threads,
                  [&](int, long g, real own, real sum) { y[g] = x == nullptr ? sum : sum + lambda * own; });
 }
 
-// The same of `fields` fields, points [fields][points_field], x and y [fields][entries]: offsets and columns come from
+// The same for `fields` fields, points [fields][points_field], x and y [fields][entries]: offsets and columns come from
 // memory once.
 WEFT_KERNEL(gather_fields, gather_threads,
             (long begin, long end, int fields, long points_field, long entries, const int* WEFT_RESTRICT offsets,
@@ -111,9 +113,9 @@ WEFT_KERNEL(gather_fields, gather_threads,
   }
 }
 
-// The same as gather_points, and partials[block] = sum of x y over the block's degrees of freedom. Over all local ones,
-// halo included, and all ranks these add up to x . A x before any exchange of y: every point of every rank is in one
-// sum once.
+// The same as gather_points, and partials[block] = sum of x y over the block's degrees of freedom. Summed over all
+// local ones, halo included, and over all ranks, these give x . A x before any exchange of y, because every point of
+// every rank is in exactly one sum.
 WEFT_KERNEL(gather_product, gather_threads,
             (long begin, long end, const int* WEFT_RESTRICT offsets, const int* WEFT_RESTRICT columns,
              const real* WEFT_RESTRICT points, real lambda, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y,

@@ -1,8 +1,8 @@
-// Instructions that C++ has no words for: see dialect.hpp.
+// Operations that need special GPU instructions: see dialect.hpp.
 #pragma once
 
-// In double a division has a branch, so it starts from the hardware's approximation y (PTX ISA: about 2^-20; gfx: 2^-24
-// or better) and takes y (1 + e + e^2) with e = 1 - x y, whose relative error is e^3.
+// A division in double precision contains a branch. Instead, this starts from the hardware's approximation y (PTX ISA:
+// about 2^-20; gfx: 2^-24 or better) and computes y (1 + e + e^2) with e = 1 - x y, whose relative error is e^3.
 WEFT_FUNCTION float weft_reciprocal(float x) {
 #if defined(__CUDA_ARCH__)
   float y;
@@ -56,9 +56,9 @@ WEFT_FUNCTION double weft_reciprocal_root(double x) {
   return fma(y * e, fma(e, 0.375, 0.5), y);
 }
 
-// A multiply-add takes a of 8 x 4 and b of 4 x 8: thread 4 i + j has a[i][j] and b[j][i], and of c what it has of c
-// here (PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f64 floating point type"). The sum over k may go in any order,
-// so the even k are taken first and the odd ones then: each thread has what it needs.
+// One multiply-add takes an 8 x 4 matrix a and a 4 x 8 matrix b: thread 4 i + j holds a[i][j] and b[j][i], and the same
+// part of c as here (PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f64 floating point type"). The sum over k may be
+// in any order, so even k are taken first, then odd k: then each thread already holds what it needs.
 WEFT_FUNCTION void weft_multiply_transposed(double (&c)[1][2], const double (&a)[1][2], const double (&b)[1][2]) {
 #if defined(__CUDA_ARCH__)
   WEFT_UNROLL

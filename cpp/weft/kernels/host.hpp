@@ -1,5 +1,5 @@
-// The host target of the dialect: a kernel becomes a function object whose call runs one block, and registers itself.
-// Included by dialect.hpp only.
+// The host target of the dialect: a kernel becomes a function object whose call runs one block and which registers
+// itself. Included by dialect.hpp only.
 #pragma once
 
 #include <cmath>

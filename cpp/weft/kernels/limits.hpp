@@ -1,4 +1,4 @@
-// The kernels that measure a GPU's limits (device/limits.hpp); the host has SIMD versions of its own.
+// The kernels that measure a GPU's limits (device/limits.hpp); the host has its own SIMD versions.
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
@@ -17,8 +17,8 @@ WEFT_KERNEL(stream, limits_threads, (long n, const real* WEFT_RESTRICT x, real* 
   }
 }
 
-// Each thread follows `next` through memory for `steps`, from a place of its own: every step waits for the one before
-// it and touches a line of its own, `stride` entries from any other's.   [steps irregular reads a thread]
+// Each thread follows `next` through memory for `steps`, from its own starting point: every step waits for the previous
+// one and touches a line of its own, `stride` entries from any other's.   [steps irregular reads per thread]
 WEFT_KERNEL(chase, limits_threads,
             (int lines, int stride, int steps, const int* WEFT_RESTRICT next, int* WEFT_RESTRICT last)) {
   WEFT_THREADS(t, limits_threads) {
@@ -30,8 +30,8 @@ WEFT_KERNEL(chase, limits_threads,
   }
 }
 
-// Eight independent chains of `steps` multiply-adds a thread: c = a c + b, from c = chain + thread/threads. The sums
-// of the chains go to y, so that no compiler can leave the work out.   [16 steps flops per thread]
+// Eight independent chains of `steps` multiply-adds per thread: c = a c + b, from c = chain + thread/threads. The sums
+// of the chains go to y, so that no compiler can remove the work.   [16 steps flops per thread]
 WEFT_KERNEL(multiply_add, limits_threads, (int steps, real a, real b, real* WEFT_RESTRICT y)) {
   WEFT_THREADS(t, limits_threads) {
     real c[8];

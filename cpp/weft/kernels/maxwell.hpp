@@ -23,9 +23,9 @@
 namespace {
 
 constexpr int line_threads = 256;
-constexpr int line_chunk = 1024;  // items of a block of the kernels that are not by element
+constexpr int line_chunk = 1024;  // items per block in kernels that are not organised by element
 
-// The place in its element of point q = b n + a of a face.
+// The position within the element of point q = b n + a of a face.
 WEFT_FUNCTION int face_point(int side, int q) {
   const int a = q % n, b = q / n, end = side % 2 * (n - 1);
   return side < 2 ? (b * n + a) * n + end : side < 4 ? (b * n + end) * n + a : (end * n + b) * n + a;
@@ -47,12 +47,12 @@ WEFT_FUNCTION real determinant(const Frame& x) {
 }
 WEFT_FUNCTION real dot(const real (&a)[3], real x, real y, real z) { return a[0] * x + a[1] * y + a[2] * z; }
 
-// residual <- a residual + dt rate; what is in the residual does not matter (it may be NaN) where a = 0.
+// residual <- a residual + dt rate; if a = 0, the old residual is not used and may be NaN.
 WEFT_FUNCTION void accumulate(real* residual, real a, real dt, real rate) {
   *residual = (a == real(0) ? real(0) : a * *residual) + dt * rate;
 }
 
-// The residual of a point from the contravariant curls, J times too large.
+// Updates the residual of a point from the contravariant curls, which are J times too large.
 WEFT_FUNCTION void store_rates(const Frame& x, const real (&curl_h)[3], const real (&curl_e)[3],
                                const real* WEFT_RESTRICT media, real a, real dt, const real* WEFT_RESTRICT field,
                                real* WEFT_RESTRICT residual) {
@@ -94,7 +94,7 @@ WEFT_KERNEL(maxwell_traces, line_threads,
   }
 }
 
-// A few terms of a sum at a time: enough loads under way, and few registers.
+// A few terms of a sum at a time: enough loads in flight, with few registers.
 #if defined(WEFT_TARGET_GPU)
 #define WEFT_UNROLL_SOME _Pragma("unroll 2")
 #else
@@ -102,10 +102,10 @@ WEFT_KERNEL(maxwell_traces, line_threads,
 #endif
 
 #if !defined(WEFT_TARGET_GPU) || WEFT_N <= 7                                    // 512 threads per block
-constexpr int points_budget = sm_100 && n == 5 && sizeof(real) == 8 ? 80 : 64;  // registers of a thread
+constexpr int points_budget = sm_100 && n == 5 && sizeof(real) == 8 ? 80 : 64;  // registers per thread
 
-// One thread per point; shared arrays hold the covariant components. A GPU reads the frame of a point again from
-// the L1 after the barrier: without its 18 registers in double, two blocks fit.
+// One thread per point; shared arrays hold the covariant components. On a GPU, the frame of a point is read again from
+// the L1 cache after the barrier: this saves 18 registers in double precision, so that two blocks fit.
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * points, points_budget>)
 WEFT_KERNEL(maxwell_curl_points, tile* points,
@@ -181,7 +181,7 @@ WEFT_KERNEL(maxwell_curl_points, tile* points,
 
 namespace {
 
-// By value into the kernel, so that its entries are constants of the instructions: [n][n].
+// Passed to the kernel by value, so that its entries are constants in the instructions: [n][n].
 struct Matrix {
   real d[256];
 };
@@ -189,8 +189,8 @@ constexpr int pitch = n | 1;
 
 }  // namespace
 
-// One thread per column of points along t: what is differentiated along t stays in its registers, layers pass through
-// shared memory one by one, in two buffers.
+// One thread per column of points along t: values to be differentiated along t stay in its registers; layers pass
+// through shared memory one by one, in two buffers.
 WEFT_KERNEL(maxwell_curl_columns, tile* face,
             (int count, Matrix derivative, const real* WEFT_RESTRICT jacobian, const real* WEFT_RESTRICT media, real a,
              real dt, const real* WEFT_RESTRICT fields, real* WEFT_RESTRICT residual)) {
@@ -317,7 +317,7 @@ constexpr bool fields_early = sizeof(real) == 4 || sm_100;
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<line_threads, (sm_100 ? 96 : 80)>)
 
-// fields may be null: the residual alone.
+// fields may be null: then only the residual is updated.
 WEFT_KERNEL(maxwell_update, line_threads,
             (long count, const real* WEFT_RESTRICT face_geometry, const real* WEFT_RESTRICT fluxes,
              const real* WEFT_RESTRICT traces, long trace_entry, long trace_field, real dt, real b,
@@ -330,7 +330,8 @@ WEFT_KERNEL(maxwell_update, line_threads,
         const int p = static_cast<int>(at % points);
         const int i = p % n, j = p / n % n, k = p / face;
         const bool r = i == 0 || i == n - 1, s = j == 0 || j == n - 1, t = k == 0 || k == n - 1;
-        // Loaded before the faces' values, so that the ways from memory overlap; the fields where registers allow.
+        // Loaded before the values of the faces, so that memory latencies overlap; the fields too if there are enough
+        // registers.
         real* own = residual + element * (6 * points) + p;
         real* field = fields + element * (6 * points) + p;
         real values[6], before[6] = {};

@@ -1,4 +1,5 @@
-// What drives and damps Maxwell's equations at some points only: incident waves on faces, currents, absorbing layers.
+// Terms that drive and damp Maxwell's equations at some points only: incident waves on faces, currents, absorbing
+// layers.
 //
 // `clock` is the time in device memory, so that a step recorded once can be replayed (device/graph.hpp); `offset` is
 // added to it.
@@ -7,8 +8,8 @@
 using real = WEFT_REAL;
 constexpr int term_threads = 256;
 
-// f(t) = sin(2 pi frequency s + phase), s = t - delay; times exp(-(s / width)^2) if width > 0; times 0 for s <= 0, 1
-// for s >= ramp and sin^2(pi s / (2 ramp)) between if ramp > 0.
+// f(t) = sin(2 pi frequency s + phase) with s = t - delay. If width > 0, multiplied by exp(-(s / width)^2). If ramp >
+// 0, multiplied by 0 for s <= 0, 1 for s >= ramp and sin^2(pi s / (2 ramp)) in between.
 struct Pulse {
   double frequency, phase, delay, width, ramp;
 };

@@ -1,9 +1,9 @@
-// Copies of many pieces of memory at once. A piece, one per block, is four numbers:
-//   pieces[4 b] (0: of `first`, 1: of `second`), its place there, its place in `to`, its length; in units of `real`.
-// `second` and `to` may be one array where pieces do not overlap.
+// Copies many pieces of memory at once. A piece, one per block, is given by four numbers:
+//   pieces[4 b] (0: from `first`, 1: from `second`), its offset there, its offset in `to`, its length; in units of
+//   `real`. `second` and `to` may be the same array if the pieces do not overlap.
 #include "weft/kernels/dialect.hpp"
 
-using real = WEFT_REAL;  // of which only the size matters
+using real = WEFT_REAL;  // only its size matters
 constexpr int pieces_threads = 256;
 
 WEFT_KERNEL(copy_pieces, pieces_threads,

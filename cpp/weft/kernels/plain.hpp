@@ -1,4 +1,4 @@
-// What a GPU has instructions for, on processors: see dialect.hpp.
+// Processor versions of the operations that need special GPU instructions: see dialect.hpp.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ WEFT_FUNCTION T weft_reciprocal_root(T x) {
   return T(1) / std::sqrt(x);
 }
 
-// What thread `thread` has of c += a b^T, from what all threads have of a and b: row-major, 64 values per warp.
+// The part of c += a b^T that belongs to thread `thread`, from a and b of all threads: row-major, 64 values per warp.
 template <class T>
 WEFT_FUNCTION void weft_multiply_rows(const T (*a)[2], const T (*b)[2], int thread, T (&c)[2]) {
   for (int e = 0; e < 2; ++e)

@@ -1,28 +1,30 @@
-// Expressions of a case at points, by an interpreter: a program in postfix order, a stack for every point.
+// Evaluates the expressions of a case at points with an interpreter: a program in postfix order, with a stack for every
+// point.
 //
-// The loop over operations is outside, that over the points of a block inside: on the host each operation is one loop
-// over a block's points, which vectorises; on a GPU all threads take the same branch. A thread works on its own column
-// of the shared stack only, so there is no barrier. All is in double: values of time and place lose nothing in single.
+// The loop over operations is the outer one, the loop over the points of a block the inner one. On the host each
+// operation is one loop over a block's points, which vectorises; on a GPU all threads take the same branch. A thread
+// works only on its own column of the shared stack, so there is no barrier. Everything is in double precision, so that
+// time and position lose nothing in single-precision runs.
 #include "weft/kernels/dialect.hpp"
 #include "weft/kernels/program_operations.hpp"
 
 using real = WEFT_REAL;
 
-// The sign of b, as Python's %; of 0 too.
+// Like Python's %, the result has the sign of b, even if it is 0.
 WEFT_FUNCTION double program_modulo(double a, double b) {
   const double rest = fmod(a, b);
   if (rest == 0) return copysign(0.0, b);
   return (b < 0) != (rest < 0) ? rest + b : rest;
 }
 
-// values[i] = the program at the point (points[i], points[stride + i], points[2 stride + i]) and the time.
+// values[i] = the program at the point (points[i], points[stride + i], points[2 stride + i]) and the given time.
 WEFT_KERNEL(run_program, program_threads,
             (long n, long stride, int length, const int* WEFT_RESTRICT operations,
              const double* WEFT_RESTRICT constants, double time, const real* WEFT_RESTRICT points,
              real* WEFT_RESTRICT values)) {
   WEFT_SHARED(double, stack[program_depth * program_threads]);
   const long first = static_cast<long>(WEFT_BLOCK) * program_threads;
-  int top = 0, next = 0;  // values on the stack, constants used
+  int top = 0, next = 0;  // number of values on the stack, and of constants used
   for (int k = 0; k < length; ++k) {
     const int operation = operations[k];
     double* const WEFT_RESTRICT result = stack + top * program_threads;

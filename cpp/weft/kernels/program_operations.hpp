@@ -1,6 +1,6 @@
-// What a program (kernels/program.hpp) can do: X(name, value of the result). NumPy's meaning throughout: comparisons
-// and logic give 0 or 1, NaN goes through minimum and maximum, and % has the sign of what is divided by.
-// One line here is a new operation everywhere; python/weft/program.py writes programs by these names.
+// The operations of a program (kernels/program.hpp): X(name, value of the result). They follow NumPy: comparisons and
+// logic give 0 or 1, minimum and maximum propagate NaN, and % has the sign of the divisor. One line here adds an
+// operation everywhere; python/weft/program.py generates programs from these names.
 #pragma once
 
 #define WEFT_PROGRAM_UNARY(X) \
@@ -18,7 +18,7 @@
   X(abs, fabs(a))             \
   X(logical_not, a != 0 ? 0.0 : 1.0)
 
-// a is below b on the stack: a - b.
+// On the stack a is below b: subtract computes a - b.
 #define WEFT_PROGRAM_BINARY(X)                   \
   X(add, a + b)                                  \
   X(subtract, a - b)                             \
@@ -40,15 +40,15 @@
   X(logical_or, (a != 0 || b != 0) ? 1.0 : 0.0)
 
 enum ProgramOperation {
-  // These push a value: a variable, or the next of the constants.
+  // These push a value: a variable, or the next constant.
   program_x,
   program_y,
   program_z,
   program_t,
   program_constant,
-  // Exchanges the two values on top: operands are computed in the order that needs less of the stack.
+  // Exchanges the two topmost values, so that operands can be computed in the order that needs less stack.
   program_swap,
-  // Of three values, where(c, a, b): b lowest, c on top.
+  // Takes three values, where(c, a, b): b is the lowest, c the topmost.
   program_where,
 #define WEFT_PROGRAM_ENTRY(name, value) program_##name,
   WEFT_PROGRAM_UNARY(WEFT_PROGRAM_ENTRY) WEFT_PROGRAM_BINARY(WEFT_PROGRAM_ENTRY)
@@ -57,4 +57,4 @@ enum ProgramOperation {
 };
 
 constexpr int program_depth = 24;     // values a program may keep on its stack
-constexpr int program_threads = 128;  // points of a block
+constexpr int program_threads = 128;  // points per block

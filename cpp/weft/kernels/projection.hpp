@@ -1,4 +1,5 @@
-// Projections of vectors onto the span of others. Launched like kernels/vector.hpp; words moved per entry in brackets.
+// Projections of vectors onto the span of others. Launched like kernels/vector.hpp; words moved per entry are in
+// brackets.
 #include "weft/kernels/vector_entries.hpp"
 
 constexpr int max_vectors = 16;
@@ -6,8 +7,8 @@ struct Coefficients {
   double a[max_vectors];
 };
 
-// partials[k][block] = sum of basis_k y for k < count, basis [count][entries], and of y y for k = count: count + 1
-// blocks a chunk, one after the other, so that y comes from memory once.   [count + 1]
+// partials[k][block] = sum of basis_k y for k < count, basis [count][entries], and of y y for k = count. A chunk has
+// count + 1 consecutive blocks, so that y comes from memory once.   [count + 1]
 WEFT_KERNEL(projection_products, vector_threads,
             (long n, long entries, int count, const real* WEFT_RESTRICT basis, const real* WEFT_RESTRICT y,
              double* WEFT_RESTRICT partials)) {
@@ -20,7 +21,7 @@ WEFT_KERNEL(projection_products, vector_threads,
   block_sum<vector_threads>(sums, shared, partials + k * blocks + block);
 }
 
-// y = scale y + sum of a_k basis_k over k < count; scale = 0: whatever y holds.   [count + 2]
+// y = scale y + sum of a_k basis_k over k < count; if scale = 0, y may hold anything.   [count + 2]
 WEFT_KERNEL(projection_combine, vector_threads,
             (long n, long entries, int count, Coefficients coefficients, real scale, const real* WEFT_RESTRICT basis,
              real* WEFT_RESTRICT y)) {
@@ -30,7 +31,7 @@ WEFT_KERNEL(projection_combine, vector_threads,
     WEFT_THREADS(t, vector_threads) {
       sums[WEFT_SLOT(t)] = scale == real(0) || first + t >= n ? real(0) : scale * y[first + t];
     }
-    // Unrolled: an index that is not known when compiled would put the kernel's parameters on the stack.
+    // Unrolled, because an index unknown at compile time would move the kernel's parameters to the stack.
     WEFT_UNROLL
     for (int k = 0; k < max_vectors; ++k) {
       if (k < count) {

@@ -1,9 +1,9 @@
 // Local solves of an overlapping Schwarz method by fast diagonalisation (Lottes and Fischer, J. Sci. Comput. 24, 2005).
 //
-// A subdomain is an element of n = WEFT_N + 1 points per direction with one more layer of points beyond each face,
-// those of the neighbours; there is nothing beyond its edges. It has m = n + 2 points per direction. A thread has
-// WEFT_TILE_LINES of the m^2 lines of a direction, so that each entry of the one-dimensional vectors is loaded once for
-// all of them. WEFT_TILE_ELEMENTS elements share a block.
+// A subdomain is an element with n = WEFT_N + 1 points per direction, plus one layer of points of its neighbours beyond
+// each face; there is nothing beyond its edges. It has m = n + 2 points per direction. A thread processes
+// WEFT_TILE_LINES of the m^2 lines of a direction, so that each entry of the one-dimensional eigenvectors is loaded
+// once for all of them. WEFT_TILE_ELEMENTS elements share a block.
 #include "weft/kernels/element.hpp"
 
 #ifndef WEFT_TILE_LINES
@@ -16,9 +16,9 @@ constexpr int m = n + 2;
 constexpr int lines = WEFT_TILE_LINES;
 constexpr int element_threads = (m * m + lines - 1) / lines;
 constexpr int threads = tile * element_threads;
-constexpr int tables = 3 * m * m + 3 * m;  // vectors and values of an element
+constexpr int tables = 3 * m * m + 3 * m;  // vectors and values per element
 
-// On GPUs, rows of odd length have few bank conflicts, and the tables wait in shared memory, where both fit.
+// On GPUs, rows of odd length, which have few bank conflicts, and the tables in shared memory, if both fit.
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
 constexpr int room = 48 * 1024 / sizeof(real);
 constexpr int pitch = tile * m * m * (m | 1) <= room ? m | 1 : m;
@@ -38,7 +38,7 @@ constexpr int line_step = d == 0   ? 1
                           : d == 1 ? pitch
                                    : m * pitch;
 
-// The lines of a thread, of A by B lines: at coordinates a and b in the other two directions, the layer left out where
+// The lines of a thread, out of A by B lines: at coordinates a and b in the other two directions, without the layer if
 // A or B is n. They begin at `start`; -1 for none.
 template <int A, int B>
 struct Lines {
@@ -58,7 +58,7 @@ WEFT_FUNCTION Lines<A, B> lines_of(int t) {
   return mine;
 }
 
-// Of lines in direction d, V^T u (to modes), or V u at own points alone, 1 … n of a line (from modes).
+// For lines in direction d: V^T u (to modes), or V u at the element's own points only, 1 … n of a line (from modes).
 template <int d, bool to_modes, int A, int B>
 struct Change {
   static constexpr int count = Lines<A, B>::count, begin = to_modes ? 0 : 1, end = to_modes ? m : n + 1;
@@ -99,7 +99,8 @@ WEFT_FUNCTION void change_in_place(int t, const real* v, real* u) {
   }
 }
 
-// to(q, from(q)) for q < size by all threads of the block, several loads under way; to(q, 0) from there to `total`.
+// Calls to(q, from(q)) for q < size, using all threads of the block with several loads in flight; to(q, 0) from there
+// to `total`.
 template <int total, class From, class To>
 WEFT_FUNCTION void fetch(int thread, int size, const From& from, const To& to) {
   constexpr int together = 8;
@@ -117,9 +118,9 @@ WEFT_FUNCTION void fetch(int thread, int size, const From& from, const To& to) {
 
 }  // namespace
 
-// own [element][n^3] = what each subdomain's solve with r as right-hand side gives at its element's own points.
-// index [element][m^3]: entries of r, a zero beyond edges. vectors [element][3][m][m], values [element][3][m]: of the
-// one-dimensional operators.
+// own [element][n^3] = the result of each subdomain's solve, with r as right-hand side, at its element's own points.
+// index [element][m^3]: entries of r, with a zero beyond edges. vectors [element][3][m][m], values [element][3][m]:
+// those of the one-dimensional operators.
 WEFT_KERNEL(schwarz_points, threads,
             (int count, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT vectors,
              const real* WEFT_RESTRICT values, const real* WEFT_RESTRICT r, real* WEFT_RESTRICT own)) {
@@ -197,7 +198,7 @@ WEFT_KERNEL(schwarz_points, threads,
     const int e = thread / element_threads, t = thread % element_threads;
     if (e < here) change_in_place<1, false, n, m>(t, v_of(e) + m * m, shared_u + e * m * m * pitch);
   }
-  // Where a thread has lines of one coordinate a, it has them in both directions.
+  // If a thread has lines of one coordinate a, it has them in both directions.
   if constexpr (element_threads != n) WEFT_BARRIER();
   WEFT_THREADS(thread, threads) {  // along t
     const int e = thread / element_threads, t = thread % element_threads;

@@ -1,5 +1,5 @@
-// The vector work of smoothers and Krylov methods, in one pass each. Launched like kernels/vector.hpp, whose chunks and
-// sums these share; words moved per entry in brackets.
+// The vector work of smoothers and Krylov methods, in one pass each. Launched like kernels/vector.hpp, with the same
+// chunks and sums; words moved per entry are in brackets.
 #include "weft/kernels/vector_entries.hpp"
 
 // r = b - y   [3]
@@ -7,8 +7,8 @@ WEFT_KERNEL(difference, vector_threads,
             (long n, const real* WEFT_RESTRICT b, const real* WEFT_RESTRICT y, real* WEFT_RESTRICT r)){
     WEFT_ENTRIES(i, n, r[i] = b[i] - y[i])}
 
-// A Chebyshev step on a point-wise preconditioner m: z = a z + c m r, x += s z; x = s z where it starts from 0.
-// first: z = c m r, whatever z holds.   [5 to 6]
+// A Chebyshev step with a pointwise preconditioner m: z = a z + c m r, x += s z; x = s z if it starts from 0. first: z
+// = c m r, whatever z holds.   [5 to 6]
 WEFT_KERNEL(chebyshev_jacobi, vector_threads,
             (long n, int first, int zero, real a, real c, real s, const real* WEFT_RESTRICT m,
              const real* WEFT_RESTRICT r, real* WEFT_RESTRICT z, real* WEFT_RESTRICT x)) {
@@ -16,7 +16,7 @@ WEFT_KERNEL(chebyshev_jacobi, vector_threads,
                x[i] = zero ? s * d : x[i] + s * d)
 }
 
-// The same where the preconditioned residual p = M r is there already.   [5]
+// The same if the preconditioned residual p = M r has been computed already.   [5]
 WEFT_KERNEL(chebyshev_step, vector_threads,
             (long n, int first, int zero, real a, real c, real s, const real* WEFT_RESTRICT p, real* WEFT_RESTRICT z,
              real* WEFT_RESTRICT x)) {
@@ -24,7 +24,7 @@ WEFT_KERNEL(chebyshev_step, vector_threads,
                x[i] = zero ? s * d : x[i] + s * d)
 }
 
-// Between vectors whose entries are in another order: entry i of x or y is map[i] of the other.
+// Copies between vectors whose entries are in different orders: entry i of x or y is map[i] of the other.
 WEFT_KERNEL(take_entries, vector_threads,
             (long n, const int* WEFT_RESTRICT map, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)){
     WEFT_ENTRIES(i, n, y[i] = x[map[i]])}

@@ -1,10 +1,11 @@
-// Between the vectors of two polynomial orders on the same elements: x_f += P x_c and r_c = P^T r_f (before Z^T).
+// Transfers between the vectors of two polynomial orders on the same elements: x_f += P x_c and r_c = P^T r_f (before
+// Z^T).
 //
-// Order WEFT_N is the fine one, `coarse` points per direction the coarse one; J [n][coarse] interpolates along a line.
-// Every fine degree of freedom takes its value from ONE point of one element: `place` [element][n^3] has its entry
-// there and -1 at all other points, so that P is the interpolation of a continuous function, each entry is written
-// once, and P^T is exactly its transpose. `index` [element][coarse^3] is Z of the coarse vector. A thread has a line.
-// Shared memory holds orders up to 13 in double on GPUs.
+// WEFT_N is the fine order; the coarse order has `coarse` points per direction; J [n][coarse] interpolates along a
+// line. Every fine degree of freedom takes its value from ONE point of one element: `place` [element][n^3] holds its
+// entry at that point and -1 at all other points. So P is the interpolation of a continuous function, each entry is
+// written once, and P^T is exactly its transpose. `index` [element][coarse^3] is Z of the coarse vector. One thread per
+// line. On GPUs the shared memory suffices for orders up to 13 in double precision.
 #include "weft/kernels/element.hpp"
 
 // x_f[place] += J x_c J^T …; with fresh, x_f[place] = …

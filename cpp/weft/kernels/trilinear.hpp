@@ -1,5 +1,5 @@
-// Derivatives of a trilinear map x = sum_c a[c] r^i s^j t^k, a[8][3] in the order 1, r, s, t, rs, rt, st, rst; and what
-// becomes of the derivatives of any map.
+// Derivatives of a trilinear map x = sum_c a[c] r^i s^j t^k, a[8][3] in the order 1, r, s, t, rs, rt, st, rst; and the
+// cofactors from the derivatives of any map.
 #pragma once
 #include "weft/kernels/cross.hpp"
 #include "weft/kernels/dialect.hpp"

@@ -1,4 +1,5 @@
-// The rows of turbulence_rows.hpp as kernels: a block does one row of kx at a (y, z), in physical space several rows.
+// The rows of turbulence_rows.hpp as kernels: one block per row of kx at a (y, z); in physical space a block does
+// several rows.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/turbulence_rows.hpp"
 
@@ -20,7 +21,7 @@ WEFT_KERNEL(velocity_products, row_threads, (products_arguments<real> a, double*
   for (int half = row_threads / 2; half > 0; half /= 2) {
     WEFT_BARRIER();
     WEFT_THREADS(t, half) {
-      // Not less, so that NaN is kept.
+      // Not "less than", so that NaN is kept.
       if (t < half && !(shared[t + half] <= shared[t]) && shared[t] == shared[t]) shared[t] = shared[t + half];
     }
   }
@@ -37,7 +38,7 @@ WEFT_KERNEL(shift_modes, row_threads, (shift_arguments<real> a)) {
   shift_row(a, WEFT_BLOCK % a.block.count_y, WEFT_BLOCK / a.block.count_y);
 }
 
-constexpr int advance_budget = sizeof(real) == 8 ? 96 : 64;  // registers of a thread, as few as do not spill
+constexpr int advance_budget = sizeof(real) == 8 ? 96 : 64;  // registers per thread: the fewest without spills
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<row_threads, advance_budget>)
 WEFT_KERNEL(advance_velocity, row_threads, (advance_arguments<real> a)) {

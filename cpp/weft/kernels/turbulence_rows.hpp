@@ -9,16 +9,16 @@
 #include "weft/kernels/dialect.hpp"
 
 constexpr int row_threads = 128;
-constexpr int rows_per_block = 8;  // of the kernel in physical space, which keeps one number per block
+constexpr int rows_per_block = 8;  // in the kernel for physical space, which stores one number per block
 
-// The threads of a block, or one host thread with vectors, share i = 0, …, n - 1.
+// The threads of a block, or one host thread with SIMD vectors, divide i = 0, …, n - 1 among them.
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
 #define WEFT_ROW(i, n) WEFT_STRIDED(i, n, row_threads)
 #else
 #define WEFT_ROW(i, n) _Pragma("omp simd") for (int i = 0; i < (n); ++i)
 #endif
 
-// A GPU loads and stores an aligned value as a whole. The host's arrays promise the alignment of a real number only.
+// A GPU loads and stores an aligned value as a whole. On the host, arrays are only aligned for a real number.
 #if defined(WEFT_TARGET_GPU)
 #define WEFT_WHOLE(type) alignas(2 * sizeof(type))
 #else
@@ -53,7 +53,7 @@ WEFT_FUNCTION V* row_of(const block_view<V>& block, int y, int z) {
   return block.data + z * block.z_stride + y * block.y_stride;
 }
 
-// What a direction contributes to the factor of a mode: the factor is the product of three. Global indices.
+// The contribution of one direction to the factor of a mode: the factor is the product of three. Global indices.
 template <class V>
 struct mode_factors {
   const V *x, *y, *z;
@@ -69,14 +69,14 @@ struct products_arguments {
   R inverse_dx, inverse_dy, inverse_dz;
 };
 
-// The largest of Eq. 8's brackets in the row (of this thread's points) and `largest`; NaN if one is not finite.
+// The maximum of `largest` and Eq. 8's brackets in the row (for this thread's points); NaN if one is not finite.
 template <class R>
 WEFT_FUNCTION R products_row(const products_arguments<R>& a, int y, int z, R largest) {
   R* WEFT_RESTRICT u = row_of(a.block, y, z);
   const long variable = a.block.variable;
   R* WEFT_RESTRICT v = u + variable;
   R* WEFT_RESTRICT w = v + variable;
-  // A scalar's flux takes the place of later scalars only.
+  // A scalar's flux overwrites later scalars only, so the scalars are processed from the last to the first.
   for (int s = a.scalars - 1; s >= 0; --s) {
     const R* phi = u + (3 + s) * variable;
     R* flux = u + (5 + 3 * s) * variable;
@@ -89,7 +89,7 @@ WEFT_FUNCTION R products_row(const products_arguments<R>& a, int y, int z, R lar
   }
   R* WEFT_RESTRICT vw = w + variable;
   R* WEFT_RESTRICT uw = vw + variable;
-  R poison = largest * R(0);  // NaN once anything was not finite: comparisons would lose it
+  R poison = largest * R(0);  // NaN as soon as anything was not finite; comparisons would lose it
 #if !defined(WEFT_TARGET_GPU) && !defined(WEFT_TARGET_FIBER)
   _Pragma("omp simd reduction(max : largest) reduction(+ : poison)") for (int i = 0; i < a.block.count_x; ++i) {
 #else
@@ -133,7 +133,8 @@ WEFT_FUNCTION void combine_row(const combine_arguments<R>& a, int y, int z) {
     xx[i] = {-(k * p.im + kz * r.im), k * p.re + kz * r.re};
     zz[i] = {-(k * r.im + kz * q.im), k * r.re + kz * q.re};
   }
-  // A = i kx u phi + i kz w phi, and v phi, one after the other behind the four of the velocity.
+  // A = i kx u phi + i kz w phi, and v phi, for one scalar after the other, stored after the four variables of the
+  // velocity.
   for (int s = 0; s < a.scalars; ++s) {
     const complex_value<R>* flux = row + (5 + 3 * s) * variable;
     complex_value<R>* to = row + (4 + 2 * s) * variable;
@@ -148,7 +149,7 @@ WEFT_FUNCTION void combine_row(const combine_arguments<R>& a, int y, int z) {
 // --- before and after the transform in y
 // ------------------------------------------------------------------------------
 
-// Where the modes of a rank lie in its fields: [kz][Ny][kx].
+// Where a rank's modes are in its fields: [kz][Ny][kx].
 struct spectral_part {
   int first_x, first_z, modes, ny;
   const int* kept;  // [rows] how many modes of a row, from the first on, the truncation keeps
@@ -158,7 +159,7 @@ WEFT_FUNCTION long part_row(const spectral_part& part, int y, int z) {  // globa
   return static_cast<long>(z - part.first_z) * part.ny + y;
 }
 
-// How many of a block's modes of the row are kept.
+// How many of a block's modes in the row are kept.
 WEFT_FUNCTION int kept_of_block(const spectral_part& part, long row, int first_x, int count_x) {
   const int kept = part.kept[row] + part.first_x - first_x;
   return kept < 0 ? 0 : kept < count_x ? kept : count_x;
@@ -184,10 +185,10 @@ WEFT_FUNCTION void shift_row(const shift_arguments<R>& a, int y, int z) {
   }
 }
 
-// One substep of Runge-Kutta with an exact integrating factor. With n the right-hand side without viscosity and h the
+// One Runge-Kutta substep with an exact integrating factor. With n the right-hand side without viscosity and h the
 // factor of half a step,
 //   sum = h^base_power base + beta h^sum_power n,   stage = h^stage_power field + gamma h^rate_power n,
-// the latter, unless gamma is 0, in the block's place. `base`, `sum` and `field` may be one.
+// where the latter, unless gamma is 0, is stored in the block. `base`, `sum` and `field` may be the same.
 template <class R>
 struct substep {
   int base_power, sum_power, stage_power, rate_power;
@@ -209,7 +210,7 @@ struct advance_arguments {
   block_view<complex_value<R>> block;  // A_x, A_z, uv, vw; then the stage's u, v, w
   spectral_part part;
   mode_factors<R> k, half;
-  mode_factors<complex_value<R>> shift;  // of this substep's grid; null: none
+  mode_factors<complex_value<R>> shift;  // for this substep's grid; null: no shift
   substep<R> step;
   const complex_value<R>*base, *velocity;  // u, v, w, `field` entries apart
   complex_value<R>* sum;
@@ -273,14 +274,15 @@ WEFT_FUNCTION void advance_row(const advance_arguments<R>& a, int y, int z) {
   }
 }
 
-// The same of scalar `number`, from A and v phi in variables 4 + 2 number and the next; the stage goes to variable
-// 3 + number, after advance_row. A mean gradient g adds -(g . u) to the right-hand side. Where it is not 0, `source`
-// holds that part, which gradient_row makes of the velocity of the substep; the velocity in the block is the next one.
+// The same for scalar `number`, from A and v phi in variables 4 + 2 number and the next one. The stage goes to variable
+// 3 + number, after advance_row. A mean gradient g adds -(g . u) to the right-hand side. If it is nonzero, `source`
+// holds this part, which gradient_row computes from the velocity of the substep; the velocity in the block is already
+// the next one.
 template <class R>
 struct scalar_arguments {
   block_view<complex_value<R>> block;
   spectral_part part;
-  mode_factors<R> k, half;  // half: of the scalar's diffusivity
+  mode_factors<R> k, half;  // half: with the scalar's diffusivity
   mode_factors<complex_value<R>> shift;
   substep<R> step;
   const complex_value<R>*base, *scalar;
@@ -322,7 +324,7 @@ WEFT_FUNCTION void scalar_row(const scalar_arguments<R>& a, int y, int z) {
   WEFT_ROW(i, a.block.count_x - count) { to[count + i] = {0, 0}; }
 }
 
-// source = -(gradient . velocity), of the velocity that the block's first three variables hold.
+// source = -(gradient . velocity), with the velocity in the block's first three variables.
 template <class R>
 struct gradient_arguments {
   block_view<complex_value<R>> block;
@@ -342,7 +344,8 @@ WEFT_FUNCTION void gradient_row(const gradient_arguments<R>& a, int y, int z) {
   }
 }
 
-// After fields came from elsewhere: modes that are not kept are 0, and of three variables what is along k.
+// After fields were set from outside: modes that are not kept become 0, and if there are three variables, the component
+// along k is removed.
 template <class R>
 struct clean_arguments {
   block_view<complex_value<R>> block;

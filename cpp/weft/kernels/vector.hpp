@@ -1,8 +1,9 @@
-// Vector kernels: streaming operations on n entries. All are bound by memory; words moved per entry in brackets.
+// Vector kernels: streaming operations on n entries. All of them are memory-bound; words moved per entry are in
+// brackets.
 //
-// Launch them with vector_blocks(n) blocks of vector_threads threads (device/vector.hpp). A block does a fixed chunk
-// of consecutive entries, so that its partial sum, and with the sum over blocks in order every dot product, is the same
-// on any number of host threads and from run to run. Sums are kept in double for both precisions.
+// Launch them with vector_blocks(n) blocks of vector_threads threads (device/vector.hpp). A block processes a fixed
+// chunk of consecutive entries. So its partial sum, and with the sum over blocks in order every dot product, is the
+// same on any number of host threads and from run to run. Sums are in double precision for both precisions.
 #include "weft/kernels/vector_entries.hpp"
 
 // x = a   [1]

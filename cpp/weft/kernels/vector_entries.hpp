@@ -1,4 +1,4 @@
-// What the streaming kernels of kernels/vector.hpp and its likes share: chunks and entries.
+// Shared by the streaming kernels of kernels/vector.hpp and similar files: chunks and entries.
 #pragma once
 
 #include "weft/kernels/block_sum.hpp"
@@ -8,7 +8,8 @@ using real = WEFT_REAL;
 constexpr int vector_threads = 256;
 constexpr int vector_chunk = 4096;
 
-// The body of a streaming kernel: statements for every entry i of a chunk, that of the block or of another number.
+// The body of a streaming kernel: statements for every entry i of a chunk, either the block's own or one given by
+// number.
 #define WEFT_ENTRIES_OF(block, i, n, ...)                                       \
   for (int weft_k = 0; weft_k < vector_chunk; weft_k += vector_threads) {       \
     WEFT_THREADS(weft_t, vector_threads) {                                      \
