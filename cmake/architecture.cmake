@@ -1,7 +1,7 @@
-# What is compiled for which processor, and how it is compiled at run time.
+# Which files are compiled for which processor, and how kernels are compiled at run time.
 #
-# The kernels and the files whose loops run once per step or iteration are compiled for WEFT_ARCH, and all else for a
-# processor of ten years ago: x86-64-v3 has the fused multiply-adds that results to the last bit depend on.
+# The kernels and the files whose loops run once per step or iteration are compiled for WEFT_ARCH, everything else for
+# processors of ten years ago: x86-64-v3 has the fused multiply-adds, on which the last bit of results depends.
 set(WEFT_PROCESSOR_FLAGS -march=${WEFT_ARCH} -DWEFT_FOR_PROCESSOR=1)
 set(WEFT_PORTABLE_FLAGS -march=${WEFT_ARCH})
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
@@ -27,8 +27,8 @@ foreach(file device/host_device device/limits fft/host_stages bench/lines solver
   list(APPEND WEFT_HOT_SOURCES ${CMAKE_SOURCE_DIR}/cpp/weft/${file}.cpp)
 endforeach()
 
-# Up to eight files of a folder are compiled as one, which takes less than half the time of eight. Not for hot files: the
-# compiler would contract other multiply-adds there, and results would differ in the last bit.
+# Up to eight files of a folder are compiled as one, in less than half the time of eight compilations. Hot files are
+# excluded: the compiler would contract other multiply-adds, and results would differ in the last bit.
 function(weft_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(source IN LISTS ARGN)
@@ -41,7 +41,7 @@ function(weft_compile_together target)
   endforeach()
 endfunction()
 
-# Definitions for device/host_compiler.cpp: the compiler, and the options of files that are compiled for `arch`.
+# Definitions for device/host_compiler.cpp: the compiler, and the options for files that are compiled for `arch`.
 function(weft_host_compiler result arch)
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} --version OUTPUT_VARIABLE version)
   string(REGEX REPLACE "\n.*" "" version "${version}")

@@ -14,7 +14,7 @@ target_link_libraries(weft_shared PRIVATE -Wl,--whole-archive weft -Wl,--no-whol
 target_link_libraries(weft_shared PUBLIC MPI::MPI_CXX)
 set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft EXPORT_NAME weft LINKER_LANGUAGE CXX)
 
-# Self-contained. It exports only its own names and gslib's, so that they cannot clash with the code it is linked into.
+# Self-contained. It exports only its own names and gslib's, so that no other can clash with the code it is linked into.
 add_library(weft_gs SHARED ${gs_sources})
 target_link_libraries(weft_gs PRIVATE -Wl,--whole-archive weft -Wl,--no-whole-archive
                       -Wl,--version-script=${CMAKE_SOURCE_DIR}/cpp/weft/gs/exported.map)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The stages of the set-up, called by make: environment, install, module, tools, wheel. Steps that take time say what they do.
+# The stages of the set-up, called by make: environment, install, module, tools, wheel. Long steps print what they do.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$(realpath -m "$VENV")/bin
@@ -56,7 +56,7 @@ environment() {
   [ -x "$bin/python" ] || "$PYTHON" -m venv "$VENV"
   local mpich=
   if [ -n "${MPICXX:-}" ]; then
-    # Programs of a cluster's MPI often run on its compute nodes alone.
+    # Programs built with a cluster's MPI often run only on its compute nodes.
     command -v "$MPICXX" >/dev/null || { say "MPICXX=$MPICXX is not found" >&2; exit 1; }
     say "using the MPI of $(command -v "$MPICXX") (MPICXX)"
   elif mpi_works; then
@@ -94,7 +94,7 @@ install() {
   ln -sfn ../../build/stubs/weft/_weft python/weft/_weft
 }
 
-# Installs what weft depends on, and makes byte code of it but for tests, with what processor time the compiler leaves.
+# Installs weft's dependencies and byte-compiles them (except their tests), at low priority while the compiler runs.
 dependencies() {
   listed dependencies >"$VENV/dependencies.txt"
   pip_install --no-compile -r "$VENV/dependencies.txt"
@@ -110,17 +110,17 @@ print(*functools.reduce(lambda table, key: table[key], sys.argv[1:], project), s
 EOF
 }
 
-# The module of the build folder, which may have the kernels of more orders, in place of the installed one.
+# Replaces the installed module by that of the build folder, which may have kernels of more orders.
 module() {
   cp build/_weft.*.so "$("$bin/python" -c 'import importlib.util; print(importlib.util.find_spec("weft").submodule_search_locations[0])')"
 }
 
-# A wheel with an extension for AVX2 and one for AVX-512, on MPICH of PyPI, whatever MPI there is here.
+# Builds a wheel with one extension for AVX2 and one for AVX-512, for PyPI's MPICH, whatever MPI is installed here.
 wheel() {
   local folder=$PWD/build/wheel
   local tools=$folder/tools/bin
-  # MPICH is in lib/ of the environment that the package is installed into: found from the package's folder, not in that
-  # of the build, which the flags of mpicxx name.
+  # MPICH is in lib/ of the environment that the package is installed into. It is found relative to the package's folder,
+  # not in the folder of this build, which the flags of mpicxx name.
   local definitions=(MPI_CXX_COMPILER="$tools/mpicxx" MPIEXEC_EXECUTABLE="$tools/mpiexec"
     MPI_CXX_LINK_FLAGS=-Wl,--as-needed WEFT_BUILD_TESTS=OFF WEFT_BUILD_LIBRARIES=OFF
     WEFT_ORDERS="$WHEEL_ORDERS" WEFT_TYPES="$WHEEL_TYPES")
