@@ -1,4 +1,4 @@
-// What the tests of the exchange share: random ids, and the ids or values of all ranks on every rank.
+// Shared by the tests of the exchange: random ids, and the ids or values of all ranks on every rank.
 #pragma once
 
 #include <mpi.h>
@@ -13,7 +13,7 @@
 
 using Ids = std::vector<std::int64_t>;
 
-// The values of all ranks, on every rank (a reference may be wasteful).
+// The values of all ranks, on every rank (a reference implementation may be wasteful).
 template <class T>
 std::vector<std::vector<T>> of_all_ranks(const std::vector<T>& mine, const weft::mpi::Comm& comm) {
   const auto ranks = static_cast<std::size_t>(comm.size());
@@ -33,8 +33,8 @@ std::vector<std::vector<T>> of_all_ranks(const std::vector<T>& mine, const weft:
   return all;
 }
 
-// Random multisets with ids <= 0 among them. Of every five seeds one has ids of 62 bits, one empty ranks, one a rank
-// that has everything.
+// Random multisets, including ids <= 0. Of every five seeds, one has ids of 62 bits, one has empty ranks, and in one a
+// single rank has everything.
 inline Ids random_ids(unsigned seed, const weft::mpi::Comm& comm) {
   std::mt19937_64 random(seed * 1000 + static_cast<unsigned>(comm.rank()));
   const unsigned kind = seed % 5;
@@ -49,7 +49,8 @@ inline Ids random_ids(unsigned seed, const weft::mpi::Comm& comm) {
   return ids;
 }
 
-// All kinds on one and two ranks; where ranks share cores and every message waits for a turn, two kinds each.
+// All kinds on one and two ranks; two of them on more ranks, which share cores, so that every message waits for a time
+// slice.
 inline std::vector<unsigned> seeds(const weft::mpi::Comm& comm) {
   if (comm.size() <= 2) return {0, 1, 2, 3, 4};
   return comm.size() % 2 == 1 ? std::vector<unsigned>{1, 3} : std::vector<unsigned>{2, 4};

@@ -1,4 +1,4 @@
-// Who shares which id, and the numbering of DOFs, against what is found by giving every rank all ids.
+// Checks the sharing of ids and the numbering of DOFs against results computed with all ids on every rank.
 #include "weft/exchange/assembly.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ void check_assembly(const Ids& ids, std::int64_t per_block, const Comm& comm) {
   }
   EXPECT_EQ(distinct.size(), static_cast<std::size_t>(a.local));
 
-  // Groups of the numbering; every id has one owner among its holders.
+  // Groups of the numbering; every id has exactly one owner among its holders.
   for (std::int64_t d = 0; d < a.local; ++d) {
     const auto& who = holders[a.dof_ids[static_cast<std::size_t>(d)]];
     EXPECT_EQ(who.size() == 1, d >= a.shared && d < a.owned);
@@ -53,7 +53,8 @@ void check_assembly(const Ids& ids, std::int64_t per_block, const Comm& comm) {
   }
   EXPECT_EQ(owner.size(), holders.size());
 
-  // Pattern: what a neighbour gets from me, in order of id, is what is in its halo under my rank.
+  // Pattern: the entries that a neighbour gets from this rank, in order of id, are those in its halo that belong to
+  // this rank.
   EXPECT_EQ(a.pattern.halo_first, a.owned);
   EXPECT_EQ(a.pattern.halo(), a.local - a.owned);
   std::size_t entry = 0;
@@ -79,7 +80,7 @@ void check_assembly(const Ids& ids, std::int64_t per_block, const Comm& comm) {
   EXPECT_EQ(entry, a.pattern.owned_index.size());
   EXPECT_EQ(halo, a.local);
 
-  // Runs cover [shared, owned) in order, and say truly which blocks touch their DOFs first and last.
+  // Runs cover [shared, owned) in order, and state correctly which blocks touch their DOFs first and last.
   std::vector<std::int64_t> first(static_cast<std::size_t>(a.local), -1), last(first), touch(first);
   for (std::size_t p = 0; p < ids.size(); ++p) {
     if (ids[p] <= 0) continue;
@@ -144,7 +145,7 @@ TEST(Assembly, EveryRankHoldsEverything) {
   Ids ids;
   for (std::int64_t i = 0; i < 500; ++i) ids.push_back(1 + (i * 7) % 250);
   check_assembly(ids, 64, comm);
-  // Fair: with many shared ids no rank owns nearly all of them.
+  // Balance: with many shared ids no rank owns nearly all of them.
   const Assembly a(ids, 64, comm);
   EXPECT_LT(a.owned, 250 / comm.size() + 50);
 }
@@ -170,7 +171,7 @@ TEST(Assembly, MorePointsThanAnIndexCanNameIsThrownByAllRanks) {
 TEST(SparseExchange, DeliversToRanksThatDidNotAskAndKeepsRoundsApart) {
   const Comm comm;
   for (std::int64_t round = 0; round < 50; ++round) {
-    weft::mpi::Parcels send;  // rank r writes to r + 1 and to itself, in odd rounds only if it is even
+    weft::mpi::Parcels send;  // rank r sends to r + 1 and to itself, in odd rounds only if r is even
     std::set<int> to{comm.rank(), (comm.rank() + 1) % comm.size()};
     if (round % 2 == 1 && comm.rank() % 2 == 1) to.clear();
     for (const int rank : to) send.add(rank, Ids{round, comm.rank(), rank});

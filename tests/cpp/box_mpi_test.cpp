@@ -59,12 +59,13 @@ TEST(Box, FactorsIntegrateVolumeAndEnergyOfALinearFunction) {
   mpi::Comm comm;
   for (std::string deformation : {"none", "smooth", "kershaw"}) {
     const auto mesh = make_box({.counts = {6, 4, 4}, .upper = {2, 3, 1}, .deformation = deformation}, comm);
-    // Curved elements: at the geometry's order 5 the integrand J is a polynomial of degree 14, so N = 9 integrates it.
+    // Curved elements: at geometry order 5 the integrand J is a polynomial of degree 14, which N = 9 integrates
+    // exactly.
     const int order = 9, n1 = order + 1, points = n1 * n1 * n1;
     const auto factors = mesh::geometric_factors(mesh, order);
     const auto x = mesh::point_coordinates(mesh, order);
     const auto& d = element::gll(order).derivative;
-    std::array<double, 2> sums{};  // volume; integral of |grad u|^2 = 14 for u = x + 2 y - 3 z
+    std::array<double, 2> sums{};  // the volume, and the integral of |grad u|^2 = 14 for u = x + 2 y - 3 z
     for (std::int64_t e = 0; e < mesh.elements(); ++e) {
       auto u = [&](int i, int j, int k) {
         const double* at = &x[3 * (e * points + i + n1 * (j + n1 * k))];
@@ -133,7 +134,7 @@ TEST(Box, BoundaryPointsAreThoseOnTheSurface) {
   const auto x = mesh::point_coordinates(mesh, 4);
   for (std::size_t p = 0; p < marks.size(); ++p) {
     const bool outer = x[3 * p] == 0 || x[3 * p] == 1 || x[3 * p + 2] == 0 || x[3 * p + 2] == 1;
-    EXPECT_EQ(marks[p] != 0, outer);  // of a box of hexahedra also element by element
+    EXPECT_EQ(marks[p] != 0, outer);  // for a box of hexahedra this also holds element by element
   }
 }
 
@@ -189,7 +190,8 @@ TEST(Box, AMillionPointsHaveEveryIdAsOftenAsElementsMeetThereAndFillTheBox) {
       ++met[static_cast<std::size_t>(id - 1)];
     }
     comm.sum(met.data(), static_cast<int>(met.size()));
-    // Inside elements 1; on a face between two of them 2 for each direction in which it lies between.
+    // Inside elements 1; on a face between two elements, a factor of 2 for each direction in which the point is on such
+    // a face.
     std::array<std::int64_t, 9> found{}, expected{};
     for (const std::int64_t m : met) ++found[static_cast<std::size_t>(std::clamp<std::int64_t>(m, 0, 8))];
     for (int mask = 0; mask < 8; ++mask) {

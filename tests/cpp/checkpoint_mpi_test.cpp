@@ -1,4 +1,5 @@
-// Checkpoints: what is written comes back, on any process grid and in either precision, and damage is told.
+// Checkpoints: data that were written can be read back on any process grid and in either precision, and damage is
+// reported.
 #include "weft/turbulence/checkpoint_file.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::array<double, 3> lengths{6.283185307179586, 3.0, 6.283185307179586};
 
-// The fields of one rank on a process grid, with a solenoidal random velocity that depends on the mode alone.
+// The fields of one rank on a process grid, with a solenoidal random velocity that depends only on the mode.
 template <class T>
 struct Fields {
   Fields(const Box& box, Dealiasing dealiasing, const fft::Grid& grid, int rank, int scalars)
@@ -55,7 +56,7 @@ struct Fields {
     });
   }
 
-  // f(place, nx, ny, nz) of every kept mode.
+  // Calls f(place, nx, ny, nz) for every kept mode.
   template <class F>
   void each(const F& f) const {
     for (std::int64_t row = 0; row < part.rows(); ++row)
@@ -153,7 +154,7 @@ TEST(Checkpoint, any_process_grid_reads_what_any_other_wrote) {
       Checkpoint(folder.path, comm).read(read.view());
       EXPECT_LT(difference(read, expected, comm), 1e-14) << fft::name(writer) << " to " << fft::name(reader);
     }
-    // One rank alone reads what all wrote, too.
+    // A single rank can also read what all have written.
     if (comm.rank() == 0) {
       const mpi::Comm self = mpi::Comm::self();
       Fields<double> read(test_box(), Dealiasing::phase_shift, {1, 1}, 0, 2), expected = read;
@@ -235,7 +236,7 @@ TEST(Checkpoint, what_cannot_be_written_is_one_error_and_leaves_the_last_checkpo
   EXPECT_NE(error_of([&] { write_checkpoint(header(1), fields.view(), {blocked}, comm); }), "");
 }
 
-// Every byte flipped somewhere, every truncation, and headers damaged under a right checksum.
+// Flips bits in every part of the file, truncates it at every length, and damages headers under a valid checksum.
 TEST(Checkpoint, damage_is_always_an_error_that_names_the_file_and_never_wrong_data) {
   if (mpi::Comm().size() > 1) GTEST_SKIP() << "of one rank; the run on one rank has it";
   const mpi::Comm comm = mpi::Comm::self();
@@ -255,7 +256,7 @@ TEST(Checkpoint, damage_is_always_an_error_that_names_the_file_and_never_wrong_d
     std::string bad = good;
     bad[random() % bad.size()] ^= static_cast<char>(1U << random() % 8);
     const std::string error = attempt(bad);
-    // The unused word of the header is covered by its checksum, too: there is no byte that may be wrong.
+    // The unused word of the header is also covered by its checksum, so there is no byte that may be wrong.
     EXPECT_NE(error.find("part-00000.bin"), std::string::npos) << "round " << round << ": " << error;
   }
   for (int round = 0; round < 200; ++round) {
@@ -263,7 +264,7 @@ TEST(Checkpoint, damage_is_always_an_error_that_names_the_file_and_never_wrong_d
     EXPECT_NE(error.find("part-00000.bin"), std::string::npos) << error;
   }
   EXPECT_NE(attempt(good + "x").find("damaged"), std::string::npos);
-  // A header whose checksum is right but whose numbers are wild.
+  // A header with a valid checksum but absurd numbers.
   std::int64_t length = 0;
   good.copy(reinterpret_cast<char*>(&length), 8, 16);
   for (int round = 0; round < 600; ++round) {
@@ -275,6 +276,6 @@ TEST(Checkpoint, damage_is_always_an_error_that_names_the_file_and_never_wrong_d
     const std::uint64_t sum =
         files::checksum(std::as_bytes(std::span(bad.data(), static_cast<std::size_t>(length) - 8)));
     bad.replace(static_cast<std::size_t>(length) - 8, 8, reinterpret_cast<const char*>(&sum), 8);
-    attempt(bad);  // an error or not (the time may be any): no crash, no endless allocation
+    attempt(bad);  // an error or not (any time is valid), but no crash and no huge allocation
   }
 }

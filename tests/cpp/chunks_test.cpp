@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array parts{Range{0, 9}, Range{9, 12}, Range{12, 60}};
 
-// Blocks along a line: each touches two entries, which it shares with its neighbours.
+// Blocks on a line; each touches two entries, which it shares with its neighbours.
 struct Line {
   std::vector<std::int32_t> entries;
   explicit Line(std::int64_t blocks, bool left_out = false) {
@@ -76,7 +76,7 @@ TEST(Chunks, ChunksOfAColourShareNoEntry) {
 
 TEST(Chunks, ThreadsGetTheSameCost) {
   std::vector<int> costs(60, 1);
-  std::fill(costs.begin() + 36, costs.end(), 3);  // of the last part one half costs three times as much
+  std::fill(costs.begin() + 36, costs.end(), 3);  // half of the last part costs three times as much
   const Division division = divided(Line(60), 2, costs);
   ASSERT_EQ(division.chunks[2].size(), 2U);
   for (const auto& colour : division.chunks[2]) {
@@ -88,13 +88,13 @@ TEST(Chunks, ThreadsGetTheSameCost) {
   }
 }
 
-// Chunks of a fourth of a layer meet those of the layers before and after: three colours of two chunks would leave most
-// of eight threads idle.
+// Chunks of a quarter of a layer touch those of the layers before and after: three colours of two chunks would leave
+// most of eight threads idle.
 TEST(Chunks, ManyThreadsGetMoreAndSmallerChunks) {
   constexpr int side = 16, layers = 16, threads = 12;
   std::vector<std::vector<std::int32_t>> entries;
   for (int k = 0; k < layers; ++k)
-    for (int j = 0; j < side; ++j) {  // a block is a row
+    for (int j = 0; j < side; ++j) {  // one block per row
       entries.emplace_back();
       for (const int dk : {0, 1})
         for (const int dj : {0, 1}) entries.back().push_back((k + dk) * (side + 1) + j + dj);

@@ -1,4 +1,4 @@
-// What PyAMG makes in Python, for tests in C++: the coarse level of a p-multigrid.
+// A stand-in, for tests in C++, for the coarse level that PyAMG computes in Python: the coarse level of a p-multigrid.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// The inverse of the coarse matrix, whole, as a hierarchy of one level; the pseudo-inverse where the constants are its
-// null space.
+// The full inverse of the coarse matrix, as a hierarchy of one level; the pseudo-inverse if the constants are its null
+// space.
 inline solver::Amg exact_coarse_solver(const poisson::Triplets& triplets, const mpi::Comm& comm, std::int64_t own,
                                        bool singular = false) {
   std::int64_t size = own;
@@ -20,7 +20,7 @@ inline solver::Amg exact_coarse_solver(const poisson::Triplets& triplets, const 
   for (std::size_t q = 0; q < triplets.values.size(); ++q)
     a[triplets.rows[q] * n + triplets.columns[q]] += triplets.values[q];
   comm.sum(a.data(), static_cast<int>(n * n));
-  // With the constants as its null space: A + s J has the inverse A^+ + J / (s n^2), J all ones.
+  // If the constants are the null space: A + s J has the inverse A^+ + J / (s n^2), with J all ones.
   double trace = 0;
   for (std::size_t i = 0; i < n; ++i) trace += a[i * n + i];
   const double shift = singular ? trace / static_cast<double>(n * n) : 0;

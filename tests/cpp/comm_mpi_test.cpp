@@ -61,7 +61,7 @@ TEST(Together, AFailureOnOneRankIsThrownByAllWithItsText) {
         comm.size() == 1 ? "the element is bad" : "rank " + std::to_string(last) + ": the element is bad";
     EXPECT_EQ(error.what(), expected);
   }
-  comm.barrier();  // the communicator is still usable
+  comm.barrier();  // the communicator remains usable
 }
 
 TEST(Together, TheLowestRankThatFailedSpeaks) {

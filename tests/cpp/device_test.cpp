@@ -38,7 +38,7 @@ std::string error_of(F&& work) {
   return "no error";
 }
 
-// Partial sums of a kernel that writes vector_blocks(n) of them.
+// The partial sums of a kernel that writes vector_blocks(n) of them.
 std::vector<double> dot_partials(const std::shared_ptr<Device>& device, const std::vector<double>& x, int threads) {
   const std::int64_t n = static_cast<std::int64_t>(x.size());
   Array<double> values(device, x), partials(device, vector_blocks(n));
@@ -103,8 +103,8 @@ TEST(HostDevice, ALaunchWithMoreBlocksThanAnIntCountsIsAnError) {
   EXPECT_NE(launch(-1), "no error");
 }
 
-// What the launches of weft rely on: pointers to what is written serve as pointers to what is read, but neither other
-// types nor other numbers of arguments compile.
+// Launches in weft rely on this: pointers to writable data convert to pointers to read-only data, but other types or
+// numbers of arguments do not compile.
 static_assert(std::is_invocable_v<Scale, Stream&, unsigned, Shape, int, float, double*>);
 static_assert(!std::is_invocable_v<Scale, Stream&, unsigned, Shape, int, float, const double*>);
 static_assert(!std::is_invocable_v<Scale, Stream&, unsigned, Shape, int, float, float*>);
@@ -153,7 +153,7 @@ TEST(HostDevice, EventsTellTheTimeBetweenThem) {
   end.record(stream);
   end.synchronize();
   EXPECT_GE(end.seconds_since(begin), 2e-3);
-  EXPECT_LE(end.seconds_since(begin), omp_get_wtime() - before + 1e-3);  // two clocks
+  EXPECT_LE(end.seconds_since(begin), omp_get_wtime() - before + 1e-3);  // the two clocks differ slightly
 }
 
 TEST(HostDevice, LaunchesAndCopiesAreTraced) {
@@ -206,7 +206,7 @@ TEST(Open, AnUnknownOrAbsentDeviceIsNamed) {
 
 namespace {
 
-// The flags that Linux has for the mapping that holds an address (proc(5), VmFlags).
+// The flags of the mapping that contains an address, as Linux lists them (proc(5), VmFlags).
 std::string flags_of_mapping(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream in("/proc/self/smaps");
@@ -250,7 +250,7 @@ TEST(SharedMemory, OfAnySizeIsTheSameBytesWhereverItIsMapped) {
       EXPECT_EQ(other.data()[0], own.data()[0]);
       EXPECT_EQ(other.data()[bytes - 1], last);
       EXPECT_EQ(last, std::byte{static_cast<unsigned char>(memory == &own ? 1 : 2)});
-      // What large pages need.
+      // Large pages require this.
       EXPECT_TRUE(bytes < 2 * large_page || reinterpret_cast<std::uintptr_t>(memory->data()) % large_page == 0);
     }
   }

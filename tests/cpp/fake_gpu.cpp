@@ -42,7 +42,7 @@ enum Code {
 
 FakeGpu gpu;
 thread_local bool context_is_current = false;
-// Held in every call. Work that waits for another process gives it up meanwhile.
+// Held during every call. Work that waits for another process releases it meanwhile.
 std::mutex mutex;
 using Lock = std::lock_guard<std::mutex>;
 
@@ -55,38 +55,38 @@ void let_others_run() {
 using Work = std::function<void()>;
 using Time = std::chrono::steady_clock::time_point;
 struct Stream {
-  std::deque<std::pair<Time, Work>> queue;  // with the time of enqueueing
+  std::deque<std::pair<Time, Work>> queue;  // with the time of enqueuing
   Time now;                                 // on the stream's own clock
-  bool set_now = false;                     // by the work that runs, which is then not timed
-  bool busy = false;                        // somebody is doing the work at the front
+  bool set_now = false;                     // set by work that is running, which is then not timed
+  bool busy = false;                        // some thread is executing the work at the front
   bool capturing = false, spoiled = false;
   std::uint64_t capture = 0;  // the number of the capture
   int mode = 0;               // of the capture: global, of this thread, relaxed
   std::thread::id capturer;
   std::vector<Work> captured;
 };
-std::set<Stream*> capturing;  // the streams that are
+std::set<Stream*> capturing;  // the streams that are being captured
 std::uint64_t captures = 0;
 
-// What is known of an event in all processes that use it: how often it was recorded, how many of these records the
-// device has come to, and how many another process waits for.
+// What is known about an event in all processes that use it: how often it was recorded, how many of these records the
+// device has reached, and how many another process waits for.
 struct Marks {
   std::atomic<std::uint64_t> recorded{0}, done{0}, wanted{0};
 };
 struct Event {
-  // Work on streams keeps these when the event is destroyed.
+  // Work on streams keeps this alive when the event is destroyed.
   struct State {
     std::shared_ptr<Marks> marks;
-    std::map<std::uint64_t, Stream*> records;  // that are not done
-    Time time;                                 // of the record done last, on its stream's clock
-    std::uint64_t capture = 0;                 // in which it was last recorded, 0: in none
+    std::map<std::uint64_t, Stream*> records;  // those not yet reached
+    Time time;                                 // of the record reached last, on its stream's clock
+    std::uint64_t capture = 0;                 // number of the capture in which it was last recorded; 0: none
   };
   std::shared_ptr<State> state = std::make_shared<State>();
   bool timed = true, own = true;
 };
 
-// The memory of the device: one file of this process, so that others can map parts of it. It begins with what the
-// processes tell each other.
+// The device's memory: a file of this process, so that others can map parts of it. It begins with data shared between
+// the processes.
 constexpr std::size_t device_bytes = std::size_t{1} << 34, slots = 4096, header_bytes = std::size_t{1} << 20;
 constexpr std::size_t shareable_unit = std::size_t{2} << 20;
 struct Header {
@@ -111,7 +111,7 @@ const Arena& arena() {
   }();
   return made;
 }
-struct Handle {  // of memory or of an event
+struct Handle {  // for memory or an event
   char kind[8];
   std::int64_t process, file;
   std::uint64_t slot, offset, bytes;
@@ -149,14 +149,14 @@ struct Graph {
 struct Program {
   std::string file, text, options, log, cubin;
   std::vector<std::string> header_texts, header_names;
-  bool is_virtual = false;  // compiled to PTX, of which there is no cubin
+  bool is_virtual = false;  // compiled to PTX, so there is no cubin
 };
 
 std::set<void*> handles;  // of every kind
 std::map<char*, std::size_t> device_memory, pinned_memory, opened_memory;
 std::map<char*, std::size_t> exported;  // allocation -> slot
 std::map<char*, Handle> imported;       // opened memory -> what it was opened by
-std::set<std::size_t> event_slots;      // taken
+std::set<std::size_t> event_slots;      // in use
 
 template <class T>
 T* make(T value = {}) {
@@ -185,7 +185,7 @@ bool on_device(const void* pointer, std::size_t bytes) {
   return within(device_memory, pointer, bytes) || within(opened_memory, pointer, bytes);
 }
 
-// Does the stream's work in order until there is none left, or `enough`.
+// Executes the stream's work in order until none is left, or until `enough` returns true.
 template <class Enough>
 void drain(Stream& stream, Enough&& enough) {
   while (!enough() && (stream.busy || !stream.queue.empty())) {
@@ -200,7 +200,7 @@ void drain(Stream& stream, Enough&& enough) {
     const Time begin = std::chrono::steady_clock::now();
     try {
       work();
-    } catch (...) {  // the next wait for the stream reports a fault of a kernel, and later work is dropped
+    } catch (...) {  // the next wait for the stream reports the fault of a kernel, and later work is dropped
       stream.busy = false;
       stream.queue.clear();
       throw;
@@ -213,7 +213,7 @@ void drain(Stream& stream) {
   drain(stream, [] { return false; });
 }
 
-// Until the device has come to this record of the event.
+// Executes work until the device has reached this record of the event.
 void reach(Event::State& event, std::uint64_t record) {
   Marks& marks = *event.marks;
   while (marks.done < record) {
@@ -224,11 +224,11 @@ void reach(Event::State& event, std::uint64_t record) {
     }
     for (std::uint64_t known = marks.wanted; known < record && !marks.wanted.compare_exchange_weak(known, record);) {
     }
-    let_others_run();  // another process's
+    let_others_run();  // an event of another process
   }
 }
 
-// Comes to what other processes wait for, as a device does while the host is busy elsewhere.
+// Executes what other processes wait for, as a device would while the host is busy elsewhere.
 std::map<void*, std::shared_ptr<Event::State>> shared_events;
 std::optional<std::jthread> helper;
 void help(const std::stop_token& stop) {
@@ -259,7 +259,7 @@ int enqueue(void* handle, Work work) {
   return ok;
 }
 
-// The error every call may begin with.
+// The error with which every call may begin.
 int entry(const char* function) {
   if (gpu.fail == function) {
     gpu.fail.clear();
@@ -268,10 +268,10 @@ int entry(const char* function) {
   return context_is_current ? ok : no_context;
 }
 
-// The error of a call that the driver does not observe in a capture: allocations, queries of events and streams, waits
-// for them, and what may do these behind the scenes. CUDA forbids them to the capturing thread (in mode global, to all
+// The error of a call that a driver cannot observe in a capture: allocations, queries of events and streams, waits for
+// them, and whatever may do these internally. CUDA forbids them to the capturing thread (in global mode, to all
 // threads), and the capture is lost (cuThreadExchangeStreamCaptureMode; Programming Guide, "Prohibited and Unhandled
-// Operations"). Waits for streams and events outside of the capture are not on its lists; weft needs none.
+// Operations"). Waits for streams and events outside of the capture are not on its lists, but weft needs none.
 int unsafe_entry(const char* function) {
   if (const int code = entry(function)) return code;
   int code = ok;
@@ -370,7 +370,7 @@ FakeGpu* fake_gpu() {
 }
 
 int cuInit(unsigned) { return ok; }
-// NVRTC 13 asks the driver for its inner functions, and does without.
+// NVRTC 13 asks the driver for its internal functions, but works without them.
 int cuGetExportTable(const void** table, const void*) { return *table = nullptr, not_found; }
 int cuDriverGetVersion(int* version) { return *version = gpu.driver_version, ok; }
 int hipDriverGetVersion(int* version) { return *version = 60000000, ok; }
@@ -475,7 +475,7 @@ int cuMemFreeHost(void* pointer) {
   return ok;
 }
 
-static int needs_pinned(void* handle, const void* host, std::size_t bytes) {  // what a graph copies from or to
+static int needs_pinned(void* handle, const void* host, std::size_t bytes) {  // for what a graph copies from or to
   if (handles.count(handle) == 0) return invalid_handle;
   auto& stream = *static_cast<Stream*>(handle);
   if (!stream.capturing || within(pinned_memory, host, bytes)) return ok;
@@ -527,7 +527,7 @@ int cuStreamSynchronize(void* stream) {
   if (const int code = unsafe_entry(__func__)) return code;
   if (handles.count(stream) == 0) return invalid_handle;
   auto& s = *static_cast<Stream*>(stream);
-  if (s.capturing) return s.spoiled = true, not_permitted_in_capture;  // in every mode
+  if (s.capturing) return s.spoiled = true, not_permitted_in_capture;  // an error in every mode
   ++gpu.waits;
   drain(s);
   return ok;
@@ -536,14 +536,14 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (handles.count(event) == 0) return invalid_handle;
-  // What was recorded last by now.
+  // The last record so far.
   auto* opened = static_cast<Event*>(event);
   const std::shared_ptr<Event::State> e = opened->state;
   if (handles.count(stream) == 0) return invalid_handle;
   auto* s = static_cast<Stream*>(stream);
   if (s->capturing || e->capture != 0) {
-    // Within the stream that captures, the order is that of the calls. A second stream would join the capture, which
-    // this driver does not do; and no dependency may cross the borders of a capture.
+    // Within a capturing stream, the order is that of the calls. A second stream would join the capture, which this
+    // driver does not support; and no dependency may cross the borders of a capture.
     if (s->capturing && e->capture == s->capture) return ok;
     for (Stream* other : capturing) other->spoiled |= other == s || other->capture == e->capture;
     return capture_isolation;
@@ -593,7 +593,7 @@ int cuEventRecord(void* event, void* stream) {
   if (!static_cast<Event*>(event)->own) return invalid_handle;
   const std::shared_ptr<Event::State> e = static_cast<Event*>(event)->state;
   if (const auto& s = *static_cast<Stream*>(stream); s.capturing) {
-    // A node of the graph has no time, and other processes cannot wait for it.
+    // A node of a graph has no time, and other processes cannot wait for it.
     if (shared_events.count(event) != 0) return static_cast<Stream*>(stream)->spoiled = true, not_permitted_in_capture;
     e->capture = s.capture;
     return ok;
@@ -625,7 +625,7 @@ int cuStreamAddCallback(void* stream, void (*function)(void*, int, void*), void*
   if (auto& s = *static_cast<Stream*>(stream); s.capturing) return s.spoiled = true, not_permitted_in_capture;
   return enqueue(stream, [=] { function(stream, ok, data); });
 }
-// What a library made for tests puts on a stream, in a capture too.
+// Enqueues the work of a test library on a stream, also in a capture.
 int fake_gpu_enqueue(void* stream, void (*function)(void* data), void* data) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
@@ -651,7 +651,7 @@ int cuIpcGetMemHandle(Handle* handle, void* pointer) {
   if (const int code = unsafe_entry(__func__)) return code;
   auto* at = static_cast<char*>(pointer);
   const auto found = device_memory.find(at);
-  // A driver gives away the whole block such a piece lies in.
+  // A driver shares the whole block that contains such a piece.
   if (found == device_memory.end() || found->second % shareable_unit != 0) return invalid_value;
   std::set<std::size_t> taken;
   for (const auto& [allocation, slot] : exported) taken.insert(slot);
@@ -713,7 +713,8 @@ int cuIpcOpenEventHandle(void** event, Handle handle) {
 int cuModuleLoadData(void** module, const void* image) {
   const Lock lock(mutex);
   if (const int code = unsafe_entry(__func__)) return code;
-  // "fake image\n", then file, options, text and the number of bytes of the cubin, each ended by a zero; the cubin.
+  // "fake image\n", then file, options, text and the size of the cubin in bytes, each terminated by a zero; then the
+  // cubin.
   const char* at = static_cast<const char*>(image);
   if (std::strncmp(at, "fake image\n", 11) != 0) return invalid_value;
   at += 11;
@@ -763,8 +764,8 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int
   *blocks = 2048 / threads;
   const auto* cubin = static_cast<Function*>(function)->module->cubin.get();
   if (cubin == nullptr) return ok;
-  // CUDA C++ Programming Guide, "Technical specifications per compute capability", 9.0. Registers are given away to
-  // warps by 256; every block takes a KiB of shared memory for the system.
+  // CUDA C++ Programming Guide, "Technical specifications per compute capability", 9.0. Registers are allocated to
+  // warps in units of 256; every block uses one KiB of shared memory for the system.
   const weft::machine_code::Kernel& kernel = cubin->kernels().at(static_cast<Function*>(function)->name);
   const int warps = (threads + 31) / 32, registers = static_cast<int>(kernel.registers + 7) / 8 * 256;
   *blocks = std::min(
@@ -842,7 +843,7 @@ int cuGraphExecDestroy(void* executable) {
   return destroy<Graph>(executable);
 }
 
-// The compiler: its image is the source, and the real compiler's cubin.
+// The compiler: its image consists of the source and the real compiler's cubin.
 int nvrtcVersion(int* major, int* minor) {
   if (real_nvrtc() != nullptr) return real_nvrtc()->version(major, minor);
   return *major = 99, *minor = 1, ok;

@@ -1,21 +1,23 @@
-// A GPU driver and its compiler made for tests, under the names of CUDA's and HIP's: libcuda.so.1, libnvrtc.so.13,
-// libamdhip64.so. What it is for: the whole path of the cuda and hip backends without a GPU, stricter than a driver.
+// A GPU driver and its compiler made for tests, under the names of CUDA's and HIP's libraries: libcuda.so.1,
+// libnvrtc.so.13, libamdhip64.so. They test the whole path of the cuda and hip backends without a GPU, and more
+// strictly than a driver would.
 //
 // Streams do nothing until somebody waits for them, so a missing synchronisation shows. Every call is checked: handles
-// must live, copies stay within allocations of the right kind, a context be current, timed events be finished. Kernels
-// run as fibers, as their host instances, or as machine code. One stream's work runs at a time, but each stream has a
-// clock of its own, on which work begins when it was enqueued or the stream was free: events tell times as if streams
-// ran side by side.
+// must be alive, copies must stay within allocations of the right kind, a context must be current, timed events must
+// have finished. Kernels run as fibers, as their host instances, or as machine code. Only one stream's work runs at a
+// time, but each stream has its own clock, on which work begins as soon as it was enqueued and the stream was free:
+// event times are those of streams that run side by side.
 //
 // Inter-process memory and events work between real processes. A stream's work is done when a process waits for it,
-// also another process through an opened event; a wait takes an event as it was recorded at the time of the call, so a
-// wait that comes before its record waits for nothing. Memory that is freed while another process has it open ends the
+// possibly another process through an opened event. A wait refers to the last record of an event at the time of the
+// call, so a wait before the record waits for nothing. Freeing memory while another process has it open ends the
 // program.
 //
-// A capture is as strict as CUDA's: what a driver cannot observe (allocations, waits, queries) fails and spoils it.
+// A capture is as strict as CUDA's: what a driver cannot observe (allocations, waits, queries) fails and invalidates
+// it.
 //
-// Where WEFT_FAKE_GPU_NVRTC names the real NVRTC's file, what is compiled for CUDA is compiled by it, too. The image
-// then also holds the cubin, functions have its resources, and launches hand it over to be emulated.
+// If WEFT_FAKE_GPU_NVRTC names the file of the real NVRTC, code for CUDA is compiled with it too. The image then also
+// holds the cubin, functions report its resources, and launches pass it on for emulation.
 #pragma once
 
 #include <cstddef>
@@ -31,17 +33,18 @@ struct FakeLaunch {
   std::string file, name, options;  // options separated by spaces
   unsigned blocks, threads[3];
   void** arguments;
-  std::shared_ptr<weft::machine_code::Image> cubin;  // nullptr where there is none
+  std::shared_ptr<weft::machine_code::Image> cubin;  // nullptr if there is none
 };
 struct FakeGpu {
   int devices = 2;
   int driver_version = 13000;
   int capability = 90;  // of NVIDIA's devices; the compiler knows 80, 90 and 100
   std::size_t memory_bytes = std::size_t{1} << 34, used_by_others = 0;  // of a device; more cannot be allocated anyway
-  // Copies the arguments and returns what the launch does later.
+  // Copies the arguments and returns the work that the launch will do later.
   std::function<std::function<void()>(const FakeLaunch&)> prepare;
-  std::string fail;                                    // the next call of this function (CUDA's name) fails
-  std::vector<std::span<char>> (*memory)() = nullptr;  // of the device, by address; for what `prepare` returned
+  std::string fail;                                    // the next call of this function (CUDA's name) will fail
+  std::vector<std::span<char>> (*memory)() = nullptr;  // the device's memory, by address; for the work returned by
+                                                       // `prepare`
   int compilations = 0;
   int launches = 0;  // kernels, graphs and transforms that the host launched
   int streams = 0;   // created so far

@@ -1,8 +1,8 @@
-// cuFFT and hipFFT made for tests, on the driver made for tests (fake_gpu.hpp): libcufft.so.12, libhipfft.so.
+// cuFFT and hipFFT made for tests, for the driver made for tests (fake_gpu.hpp): libcufft.so.12, libhipfft.so.
 //
-// Transforms are done by their definition, on the stream, when somebody waits for it. It is stricter than the real
-// ones: handles must live, a plan that needs a work area must have one, which it overwrites, and c2r overwrites its
-// input.
+// Transforms are computed from their definition, on the stream, when somebody waits for it. The library is stricter
+// than the real ones: handles must be alive, a plan that needs a work area must have one, which is overwritten, and c2r
+// overwrites its input.
 #include <algorithm>
 #include <bit>
 #include <complex>
@@ -35,7 +35,7 @@ struct Plan {
 std::map<std::intptr_t, Plan> plans;
 std::intptr_t made_so_far = 0;
 
-// cuFFT's handles are ints, whose upper half is left as it was.
+// cuFFT's handles are ints, so the upper half is undefined.
 Plan* find(void* handle) {
   const auto found = plans.find(reinterpret_cast<std::intptr_t>(handle));
   return found == plans.end() ? nullptr : &found->second;
@@ -47,7 +47,7 @@ void transform(const Plan& plan, const void* in, void* out, int sign) {
   std::vector<std::complex<double>> line(plan.n), factors(plan.n);
   for (long long j = 0; j < plan.n; ++j)
     factors[j] = std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(j) / static_cast<double>(plan.n));
-  // All input is read first: neighbouring lines in place overlap.
+  // All input is read first, because neighbouring lines overlap in place.
   std::vector<std::complex<double>> lines(plan.batch * plan.n);
   for (long long b = 0; b < plan.batch; ++b) {
     for (long long j = 0; j < plan.elements_in(); ++j) {
@@ -62,7 +62,7 @@ void transform(const Plan& plan, const void* in, void* out, int sign) {
       if (plan.n % 2 == 0) lines[b * plan.n + plan.n / 2].imag(0);
     }
   }
-  if (plan.real_out()) {  // its input is lost
+  if (plan.real_out()) {  // its input is destroyed
     for (long long b = 0; b < plan.batch; ++b) {
       for (long long j = 0; j < plan.elements_in(); ++j)
         static_cast<Complex*>(const_cast<void*>(in))[b * plan.distance_in + j * plan.stride_in] = Complex(-7, -7);
@@ -101,7 +101,7 @@ int execute(void* handle, void* in, void* out, int sign, int type) {
     else
       transform<float>(work->plan, work->in, work->out, work->sign);
   };
-  static std::deque<Work> all;  // a graph may replay any of them
+  static std::deque<Work> all;  // any of them may be replayed by a graph
   return fake_gpu_enqueue(plan->stream, run, &all.emplace_back(*plan, in, out, sign));
 }
 
@@ -112,10 +112,10 @@ int make(void* handle, int rank, long long n, bool embedded, long long stride_in
   if (rank != 1 || n < 1 || batch < 1) return invalid_size;
   if (type != r2c && type != c2r && type != c2c && type != d2z && type != z2d && type != z2z) return invalid_type;
   if (!embedded || stride_in < 1 || stride_out < 1) return invalid_value;  // strides would be ignored
-  // Sizes that are no powers of two need as much memory as their data, others none.
+  // Sizes that are not powers of two need as much work memory as their data; other sizes need none.
   const std::size_t value = type == c2c || type == r2c || type == c2r ? 8 : 16;
   *work_bytes = plan->work_bytes = std::has_single_bit(static_cast<unsigned long long>(n)) ? 0 : batch * n * value;
-  if (plan->automatic) return invalid_value;  // the tests' plans must not allocate
+  if (plan->automatic) return invalid_value;  // the plans in tests must not allocate
   plan->made = true;
   plan->n = n;
   plan->stride_in = stride_in;

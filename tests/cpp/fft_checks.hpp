@@ -1,4 +1,4 @@
-// Fields and transforms that are known, for the tests of distributed transforms.
+// Known fields and transforms, for the tests of distributed transforms.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace weft::fft {
 
-// A value for each point that no symmetry repeats, in [-1, 1).
+// A value in [-1, 1) for each point, without any symmetry.
 inline double field_value(int variable, std::int64_t x, std::int64_t y, std::int64_t z) {
   auto h = static_cast<std::uint64_t>(variable + 1) * 0x9e3779b97f4a7c15ULL +
            static_cast<std::uint64_t>(x) * 73856093ULL + static_cast<std::uint64_t>(y) * 19349663ULL +
@@ -32,7 +32,7 @@ std::vector<T> field(int variable, const Box& box) {
   return values;
 }
 
-// The coefficients of Eq. 1 for all kx, ky, kz by the sums of Eq. 2: [kz][ky][x / 2 + 1].
+// The coefficients of Eq. 1 for all kx, ky, kz, from the sums of Eq. 2: [kz][ky][x / 2 + 1].
 inline std::vector<std::complex<double>> coefficients(int variable, const Sizes& sizes) {
   using Complex = std::complex<double>;
   const auto root = [](std::int64_t n, std::int64_t jk) {

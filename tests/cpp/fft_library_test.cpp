@@ -18,7 +18,7 @@ namespace {
 template <class T>
 using Complex = std::complex<T>;
 
-// The transform by its definition, in long double.
+// The transform computed from its definition in long double.
 template <class T>
 std::vector<Complex<T>> definition(const std::vector<Complex<T>>& x, int sign) {
   const std::size_t n = x.size();
@@ -41,7 +41,7 @@ class FftLibrary : public testing::Test {
 
   T tolerance(int n) const { return 8 * std::numeric_limits<T>::epsilon() * std::sqrt(static_cast<T>(n)) * 4; }
 
-  // All elements random, also those between the lines.
+  // All elements are random, including those between the lines.
   template <class V>
   std::vector<V> random(std::int64_t size) {
     std::vector<V> values(size);
@@ -55,7 +55,8 @@ class FftLibrary : public testing::Test {
     return values;
   }
 
-  // Transforms random lines and compares every element of the output, also those no line owns, with what must be there.
+  // Transforms random lines and compares every element of the output with its expected value, including those that
+  // belong to no line.
   void check(const LinesShape& shape) {
     const int n = shape.n, half = n / 2 + 1;
     const auto at_in = [&](std::int64_t line, int j) { return line * shape.distance_in + j * shape.stride_in; };
@@ -76,7 +77,7 @@ class FftLibrary : public testing::Test {
       auto in = random<Complex<T>>(shape.extent_in());
       auto out = random<T>(shape.extent_out()), expected = out;
       for (std::int64_t i = 0; i < shape.count; ++i) {
-        in[at_in(i, 0)].imag(0);  // of the mean and of Nyquist's mode
+        in[at_in(i, 0)].imag(0);  // imaginary parts of the mean and of the Nyquist mode
         if (n % 2 == 0) in[at_in(i, n / 2)].imag(0);
         for (int j = 0; j < n; ++j) line[j] = j < half ? in[at_in(i, j)] : std::conj(in[at_in(i, n - j)]);
         const auto result = definition(line, 1);

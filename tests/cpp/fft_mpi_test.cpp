@@ -12,7 +12,7 @@ using namespace weft::fft;
 
 namespace {
 
-// Powers of two, of small primes, primes, and fewer points than ranks; some of them where ranks share cores.
+// Powers of two, products of small primes, primes, and fewer points than ranks; fewer cases if ranks share cores.
 std::vector<Sizes> all_sizes(const mpi::Comm& comm) {
   std::vector<Sizes> sizes{{12, 10, 9}, {7, 5, 11}, {1, 4, 5}, {8, 8, 8}, {16, 3, 6}, {6, 1, 1}, {2, 13, 2}};
   if (comm.size() > 4) sizes.resize(3);
@@ -72,7 +72,8 @@ double largest_difference(const std::vector<T>& a, const std::vector<T>& b) {
   return most;
 }
 
-// Forward against the definition; backward, which keeps its input, and the one that need not.
+// Checks forward transforms against the definition, and both backward transforms: the one that preserves its input, and
+// the one that need not.
 template <class T>
 void expect_right(Plan<T>& plan) {
   Fields<T> fields(plan, 3);
@@ -102,7 +103,7 @@ TYPED_TEST(FourierTransforms, ForwardGivesTheSumsOfEquation2AndBackwardUndoesIt)
   for (const Grid& grid : grids_of(comm.size())) {
     int batch = grid.rows;
     for (const Sizes& sizes : all_sizes(comm)) {
-      batch = batch % 4 + 1;  // each size with another, in turn from grid to grid
+      batch = batch % 4 + 1;  // each size with a different batch, varying from grid to grid
       SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch) + " sizes " + std::to_string(sizes.x) + " " +
                    std::to_string(sizes.y) + " " + std::to_string(sizes.z));
       for (int library = 0; library < host_libraries(); ++library) {
@@ -250,7 +251,7 @@ TEST(FourierTransforms, EveryNormOfNumpyIsUndone) {
   }
 }
 
-// GESTS, section 4.3: 4 N^3 / (P Pc) bytes a variable in single precision, N/2 modes in x; its cases 16 and 18.
+// GESTS, section 4.3: 4 N^3 / (P Pc) bytes per variable in single precision, N/2 modes in x; its cases 16 and 18.
 TEST(Decompositions, MessagesOfTheColumnExchangeAreAsLongAsThePaperSays) {
   const auto message_bytes = [](std::int64_t n, const Grid& grid) {
     const Decomposition mine({n, n, n}, n / 2, grid, 0);

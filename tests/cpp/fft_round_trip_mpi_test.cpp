@@ -1,5 +1,5 @@
-// Pointwise work in the midst of transforms, as a time step does it: two fields backward, one of them shifted into a
-// third on the way, four products, combined into three after z and into two after y.
+// Pointwise work between transforms, as in a time step: two fields backward, one of them shifted into a third on the
+// way, four products, combined into three after z and into two after y.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -21,7 +21,7 @@ namespace {
 using Complex = std::complex<double>;
 using Spectral = std::vector<std::vector<Complex>>;
 
-// Something that differs from mode to mode.
+// A factor that differs from mode to mode.
 double weight(const Block<Complex>& block, std::int64_t x, std::int64_t y, std::int64_t z) {
   return 1 + 0.1 * static_cast<double>(block.box.first[0] + x) + 0.01 * static_cast<double>(block.box.first[1] + y) -
          0.05 * static_cast<double>(block.box.first[2] + z);
@@ -90,7 +90,7 @@ Spectral run(const Options& options, const mpi::Comm& comm, RoundTrip<double> tr
   return to;
 }
 
-// By one rank, on whole fields.
+// Computed by one rank, on whole fields.
 Spectral by_one_rank(const Options& options) {
   Options alone = options;
   alone.grid = {1, 1};
@@ -98,7 +98,7 @@ Spectral by_one_rank(const Options& options) {
   return run(alone, mpi::Comm::self(), nonlinear_terms());
 }
 
-// What a rank has of fields in one piece.
+// A rank's part of fields that are stored as a whole.
 Spectral share_of(const Spectral& whole_fields, const Sizes& sizes, const Box& box) {
   Spectral result;
   for (const auto& values : whole_fields) {
@@ -135,7 +135,7 @@ TEST(RoundTrip, PointwiseFunctionsSeeEveryModeAndPointOnceOnEveryGridAndBatch) {
   }
 }
 
-// Each part of a round trip that can be left out, against the same with functions that do nothing.
+// Omits each optional part of a round trip, and compares with functions that do nothing.
 TEST(RoundTrip, PartsThatAreLeftOutChangeNothing) {
   const mpi::Comm comm;
   const Sizes sizes{8, 6, 10};
@@ -264,7 +264,7 @@ TEST(RoundTrip, NumbersOfVariablesThatDoNotFitAreSaid) {
 
 namespace {
 
-// With so many threads, as long as it lives.
+// Sets the number of threads during its lifetime.
 class Threads {
  public:
   explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }

@@ -1,5 +1,5 @@
-// The tuner of transforms: what is tried, that all ranks take the same, and that little memory changes nothing but
-// time.
+// The tuner of transforms: which candidates it tries, that all ranks choose the same, and that little memory affects
+// only the time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Wanted wanted(const char* exchange, int variables) {
   return w;
 }
 
-// Of all ranks, in one number each.
+// Checks that the text is the same on all ranks.
 void expect_alike(const mpi::Comm& comm, const std::string& text) {
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(text) >> 1);
   EXPECT_EQ(comm.max(hash), comm.min(hash)) << text;
@@ -39,7 +39,7 @@ std::set<std::string> names(const PlanTuning& tuning, const std::string& race) {
   return all;
 }
 
-// The plan that is handed out transforms.
+// Checks that the returned plan transforms correctly.
 template <class T>
 void expect_works(Plan<T>& plan) {
   std::vector<T> field(plan.decomposition().physical().size()), back(field.size());
@@ -119,7 +119,8 @@ TEST(FftTuner, GridsThatLeaveARankEmptyAreNotTried) {
   flat.options.sizes = {.x = 12, .y = 10, .z = 1};  // one plane: no rank of a column shares z with another
   flat.any_batch = false;
   const auto tuned = tuned_plan<double>(flat, device::open("host"), comm);
-  // Every grid of more than one rank leaves some empty, in z before or after: then all are tried.
+  // Every grid of more than one rank leaves some ranks empty, in z before or after the exchange; in this case all grids
+  // are tried.
   EXPECT_EQ(names(tuned.tuning, "grid").size(), comm.size() > 1 ? grids_of(comm.size()).size() : 0);
   flat.options.sizes = {.x = 2, .y = 10, .z = 8};  // two kx: rows of two at most
   for (const SettingTiming& timing : tuned_plan<double>(flat, device::open("host"), comm).tuning.timings)

@@ -13,7 +13,7 @@ using namespace weft::fft;
 
 namespace {
 
-// A library whose wisdom is a text, and that notes what is asked of it.
+// A library whose wisdom is a text, and which records what is requested from it.
 std::string wisdom;
 std::vector<std::string> calls;
 char* export_to_string() { return strdup(wisdom.c_str()); }

@@ -31,7 +31,7 @@ constexpr std::size_t stack_bytes = std::size_t{128} << 10;
 
 enum class State { ready, waiting, finished };
 
-// A barrier as the kernel names it, which every thread does every time.
+// A barrier as identified by the kernel, which every thread must reach every time.
 struct Place {
   const char* file;
   int line;
@@ -42,11 +42,11 @@ struct Place {
   }
 };
 
-// A thread of one block after another.
+// One thread, for one block after the other.
 struct Fiber {
   void* stack;
   bool begun = false;
-  jmp_buf here;  // where it goes on
+  jmp_buf here;  // where it continues
   Index index;
   State state;
   Place barrier;  // where it waits
@@ -61,7 +61,7 @@ auto& registry() {
   return kernels;
 }
 
-// The fibers of one block at a time, kept from block to block and from launch to launch.
+// The fibers of one block at a time, reused from block to block and from launch to launch.
 class Engine {
  public:
   void launch(const Kernel& kernel, unsigned blocks, device::Shape threads, void** arguments) {
@@ -83,7 +83,7 @@ class Engine {
     for (const unsigned block : order) run_block(block, threads, count);
   }
 
-  // Called by the fiber that runs.
+  // Called by the running fiber.
   void wait(const char* file, int line) {
     const Place here{file, line};
     met.insert(here);
@@ -99,8 +99,8 @@ class Engine {
  private:
   static void enter();
 
-  // The two switches. Only a fiber's first is by ucontext, which asks the kernel for the signal mask every time. No
-  // variable of theirs changes between leaving and coming back.
+  // The two switches. Only the first switch to a fiber uses ucontext, which asks the kernel for the signal mask every
+  // time. None of their variables changes between leaving and coming back.
   [[gnu::noinline]] void resume() {
     if (_setjmp(scheduler_) != 0) return;
     if (current_->begun) _longjmp(current_->here, 1);

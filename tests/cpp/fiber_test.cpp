@@ -1,4 +1,5 @@
-// The fiber device: kernels of the library are right on it, and every fault it is there for is found.
+// The fiber device: kernels of the library give correct results on it, and it detects every fault that it is meant to
+// detect.
 #include "fiber_device.hpp"
 
 #include <gtest/gtest.h>

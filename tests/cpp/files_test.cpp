@@ -1,4 +1,4 @@
-// What every file format of weft's own shares: checksums, and headers in their envelope.
+// What all of weft's own file formats share: checksums, and headers in their common frame.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -85,7 +85,7 @@ TEST(Header, with_any_wrong_bit_or_end_is_refused) {
     EXPECT_EQ(error_of(std::span(good).first(size)).rfind("some.bin: ", 0), 0U) << "size " << size;
 }
 
-// Counts that reach beyond the header, under a right checksum.
+// Counts that exceed the header, under a valid checksum.
 TEST(Header, whose_numbers_are_wild_is_refused_without_a_large_allocation) {
   std::mt19937_64 random(5);
   for (int round = 0; round < 500; ++round) {

@@ -1,5 +1,5 @@
-// The driver made for tests, set up to run kernels here: as machine code where the driver has it, as fibers where there
-// is an instance for their constants, else as host instances.
+// The driver made for tests, set up to run kernels: as machine code if the driver has it, as fibers if there is an
+// instance for their constants, otherwise as host instances.
 #pragma once
 
 #include <dlfcn.h>
@@ -18,13 +18,13 @@
 
 namespace weft::device {
 
-// Copies a launch's arguments and returns the launch, to be done later.
+// Copies a launch's arguments and returns the launch, to be executed later.
 inline std::function<void()> prepare_launch(const FakeLaunch& launch) {
   const KernelSpec spec = machine_code::spec_of(launch);
   std::vector<std::size_t> sizes = fiber::argument_sizes(spec);
   const bool on_fibers = !sizes.empty();
   const auto device = open(on_fibers ? "fiber" : "host");
-  const LoadedKernel kernel = device->kernel(spec);  // in the registry from here on
+  const LoadedKernel kernel = device->kernel(spec);  // from here on it is in the registry
   if (!on_fibers) sizes = find_host_kernel(spec.file, spec.name, constants_of(spec))->argument_sizes;
   std::vector<std::vector<char>> values;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -40,7 +40,7 @@ inline std::function<void()> prepare_launch(const FakeLaunch& launch) {
   };
 }
 
-// nullptr where the program was not started by ctest, which puts the driver where the loader finds it.
+// nullptr if the program was not started by ctest, which makes the loader find the driver.
 inline FakeGpu* find_fake_gpu(const std::string& backend) {
   void* library = dlopen(backend == "hip" ? "libamdhip64.so" : "libcuda.so.1", RTLD_NOW);
   auto* find = library == nullptr ? nullptr : reinterpret_cast<FakeGpu* (*)()>(dlsym(library, "fake_gpu"));

@@ -1,5 +1,5 @@
-// Checkpoints of a flow: what is written comes back, on any number of ranks, in either precision and at another order,
-// and damage is told; averages go on where they were.
+// Checkpoints of a flow: data that were written can be read back on any number of ranks, in either precision and at
+// another order, and damage is reported; averages continue.
 #include "weft/flow/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ space::Options options_of(int order, const char* device) {
   return options;
 }
 
-// A flow whose numbers follow from the field and the point alone, on any ranks.
+// A flow whose values depend only on the field and the point, on any ranks.
 template <class T>
 struct Flow {
   Flow(const mesh::Mesh& mesh, int order, int scalars = 1, int time_order = 3, const char* device = "host")
@@ -57,7 +57,7 @@ struct Flow {
     for (int level = 1; level < state.known; ++level) all.emplace_back(state.explicit_terms(level), state.components());
     return all;
   }
-  // Any number at a point, or a polynomial of degree 2 in x.
+  // Arbitrary values at the points, or a polynomial of degree 2 in x.
   void fill(bool polynomial = false) {
     state.known = state.order;
     state.step = 12;
@@ -114,7 +114,7 @@ std::string error_of(const std::function<void()>& work) {
 
 template <class T>
 void expect_round_trips(const mpi::Comm& comm) {
-  // Of each number of ranks, one flow that writes and one that reads.
+  // For each number of ranks, one flow that writes and one that reads.
   std::vector<std::unique_ptr<mpi::Comm>> some;
   std::vector<std::unique_ptr<Flow<T>>> written, read;
   for (int ranks = 1; ranks <= comm.size(); ++ranks) {
@@ -268,7 +268,7 @@ TEST(FlowCheckpoint, only_the_last_are_kept_and_what_cannot_be_written_leaves_th
   EXPECT_EQ(opened(folder.path, comm).header().step, 100);
   EXPECT_FALSE(fs::exists(folder.path + "/checkpoint-00000100.replaced"));
   comm.barrier();
-  // A file where the next one's folder is to be.
+  // A file where the next checkpoint's folder should be.
   if (comm.rank() == 0) fs::create_directories(folder.path + "/blocked");
   if (comm.rank() == 0) std::ofstream(folder.path + "/blocked/file") << "x";
   comm.barrier();
@@ -276,7 +276,7 @@ TEST(FlowCheckpoint, only_the_last_are_kept_and_what_cannot_be_written_leaves_th
   EXPECT_EQ(opened(folder.path, comm).header().step, 100);
 }
 
-// What cp does to a tree: the copy of what was written last may have the oldest times, or all have the same.
+// The effect of cp on a tree: the copy of the newest checkpoint may have the oldest times, or all times may be equal.
 TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times) {
   const mpi::Comm comm;
   const Folder folder(comm);
@@ -299,13 +299,13 @@ TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times
   comm.barrier();
   EXPECT_EQ(opened(folder.path, comm).header().step, 600);
   comm.barrier();
-  // Of another workload in the same folder: no matter.
+  // A checkpoint of another workload in the same folder does not matter.
   if (comm.rank() == 0) fs::create_directories(root / "checkpoint-00000900");
   if (comm.rank() == 0) std::ofstream(root / "checkpoint-00000900" / "part-00000.bin") << "x";
   comm.barrier();
   EXPECT_EQ(opened(folder.path, comm).header().step, 600);
   comm.barrier();
-  // So short that it cannot be told whether it is the newest: never silently another.
+  // A file so short that it is unknown whether it is the newest: another must never be used silently.
   if (comm.rank() == 0) fs::resize_file(root / "checkpoint-00000500" / checkpoint_kind.file, 10);
   comm.barrier();
   const std::string error = error_of([&] { opened(folder.path, comm); });
@@ -313,7 +313,7 @@ TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times
   EXPECT_NE(error.find("remove it, or choose another"), std::string::npos) << error;
   EXPECT_EQ(opened(before.string(), comm).header().step, 600);
   comm.barrier();
-  // It is the first that makes room.
+  // The oldest is removed.
   flow.state.step = 700;
   flow.write(folder.path, 2);
   comm.barrier();
@@ -322,7 +322,7 @@ TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times
   EXPECT_EQ(opened(folder.path, comm).header().step, 700);
 }
 
-// Every rank sees the damage, though one alone may hold the element.
+// Every rank sees the damage, even if a single rank holds the element.
 TEST(FlowCheckpoint, a_damaged_element_is_an_error_on_every_rank) {
   const mpi::Comm comm;
   const Folder folder(comm);
@@ -374,14 +374,14 @@ TEST(FlowCheckpoint, damage_is_always_an_error_that_names_the_file_and_never_wro
     EXPECT_NE(error.find("flow.bin"), std::string::npos) << error;
   }
   EXPECT_NE(attempt(good + "x").find("damaged"), std::string::npos);
-  // Records that changed places.
+  // Two records that were swapped.
   const std::size_t record = 8 * 15 * sizeof(float);
   std::string swapped = good.substr(0, good.size() - 2 * record) + good.substr(good.size() - record) +
                         good.substr(good.size() - 2 * record, record);
   const std::size_t table = good.size() - 2 * record - 16;
   for (std::size_t b = 0; b < 8; ++b) std::swap(swapped[table + b], swapped[table + 8 + b]);
   EXPECT_NE(attempt(swapped).find("element 1 is damaged"), std::string::npos);
-  // A header whose checksum is right but whose numbers are wild.
+  // A header with a valid checksum but absurd numbers.
   for (int round = 0; round < 5000; ++round) {
     std::string bad = good;
     const std::size_t at = 24 + random() % (static_cast<std::size_t>(length) - 40) / 4 * 4;
@@ -391,7 +391,7 @@ TEST(FlowCheckpoint, damage_is_always_an_error_that_names_the_file_and_never_wro
     const std::uint64_t sum =
         files::checksum(std::as_bytes(std::span(bad.data(), static_cast<std::size_t>(length) - 8)));
     bad.replace(static_cast<std::size_t>(length) - 8, 8, reinterpret_cast<const char*>(&sum), 8);
-    // An error or not (the time may be any): no crash, no endless allocation.
+    // An error or not (any time is valid), but no crash and no huge allocation.
     header_error(bad.substr(0, length));
     if (round % 100 == 0) attempt(bad);
   }
@@ -399,7 +399,7 @@ TEST(FlowCheckpoint, damage_is_always_an_error_that_names_the_file_and_never_wro
 
 namespace {
 
-// Means and covariances of samples by their definitions.
+// Means and covariances of samples, from their definitions.
 template <class T>
 void expect_averages(const char* device, double tolerance) {
   const mpi::Comm comm = mpi::Comm::self();
@@ -422,7 +422,7 @@ void expect_averages(const char* device, double tolerance) {
     samples.push_back(fields);  // u, v, w, p, scalars
     state.time += weights[s];
     averages.add(state, stream);
-    averages.add(state, stream);  // the same time again: nothing
+    averages.add(state, stream);  // the same time again has no effect
     stream.synchronize();
   }
   EXPECT_EQ(averages.samples(), 4);

@@ -1,4 +1,4 @@
-// A flow with everything in it, for tests: all boundary conditions, a scalar with buoyancy, a force, variable steps.
+// A flow with all features, for tests: all boundary conditions, a scalar with buoyancy, a force, variable steps.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace weft::test {
 
-// A program by the names of its operations; "c" takes the next constant.
+// A program given by the names of its operations; "c" takes the next constant.
 inline program::Code code(const std::vector<std::string>& names, std::vector<double> constants = {}) {
   std::vector<std::int32_t> operations;
   for (const std::string& name : names) {
@@ -39,7 +39,7 @@ flow::Function<T> function(const std::vector<program::Code>& codes, const std::s
       };
 }
 
-// The space of a small box, with nothing to time.
+// The space of a small box, without tuning.
 inline poisson::Options space_options(const mesh::Mesh& mesh, int order, const char* device,
                                       const char* exchange = "pairwise:direct") {
   poisson::Options options;
@@ -51,7 +51,7 @@ inline poisson::Options space_options(const mesh::Mesh& mesh, int order, const c
 }
 
 // x-: an inflow that grows with time; x+: outflow; y-: wall; y+: symmetry; z-, z+: moving and resting walls. The scalar
-// is held at x- and gets a flux through y-.
+// is fixed at x- and has a flux through y-.
 template <class T>
 flow::Options<T> flow_options(const std::shared_ptr<device::Device>& device) {
   using namespace flow;

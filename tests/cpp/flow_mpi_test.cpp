@@ -1,5 +1,5 @@
-// The flow solver on any number of ranks: the same trajectory by every path, vectors and points, what is prescribed,
-// and errors on all ranks.
+// The flow solver on any number of ranks: the same trajectory on every path, vectors and points, prescribed values, and
+// errors on all ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -221,7 +221,8 @@ TEST(Flow, AConstantFlowRateIsKeptToRounding) {
   EXPECT_NE(error_of([&] { blocked.step(0.05); }).find("moves nothing"), std::string::npos);
 }
 
-// What a checkpoint holds: fields and explicit terms of the levels, the pressure, times; and no earlier solutions.
+// What a checkpoint holds: fields and explicit terms of the levels, the pressure and the times, but no earlier
+// solutions.
 TEST(Flow, ARunGoesOnBitForBitFromTheStateAlone) {
   const mesh::Mesh mesh = box(mpi::Comm());
   const auto space = test::space_options(mesh, 3, "host");

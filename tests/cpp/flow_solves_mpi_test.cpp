@@ -44,7 +44,7 @@ double noise(std::int64_t id, int seed) {
   return static_cast<double>((x ^ (x >> 29)) >> 11) * 0x1p-52 - 1;
 }
 
-// [fields][entries], owned entries by global id, the others NaN but for the zero slot.
+// [fields][entries]: owned entries depend on the global id, the others are NaN except the zero slot.
 template <class T>
 std::vector<T> noise_fields(const poisson::Operator<T>& op, int fields, int seed) {
   const std::vector<std::int64_t> ids = op.unknown_ids();
@@ -64,7 +64,7 @@ double product(const poisson::Operator<T>& op, const T* x, const T* y) {
   return sum;
 }
 
-// S on a space, and work space of solves with it.
+// S on a space, and work space for solves with it.
 template <class T>
 struct Solves {
   Solves(const mesh::Mesh& mesh, const poisson::Options& options)
@@ -75,7 +75,7 @@ struct Solves {
   device::Array<T> scratch;
 };
 
-// [entries] 0 on the named boundaries and in the zero slot, else 1.
+// [entries]: 0 on the named boundaries and in the zero slot, else 1.
 template <class T>
 std::vector<T> mask_of(space::Space<T>& space, const std::vector<std::string>& names) {
   const auto flags = mesh::BoundarySet(names).flags(space.mesh());
@@ -195,7 +195,7 @@ TEST(Dirichlet, AnUnknownNameIsAnErrorThatListsTheMeshs) {
 
 namespace {
 
-// h1 S + h2 B with masks, by columns, on the owned unknowns of one rank.
+// The dense matrix h1 S + h2 B with masks, column by column, for the owned unknowns of one rank.
 std::vector<double> dense(Solves<double>& on, double h1, double h2, const std::vector<double>& mask) {
   auto& [space, stiffness, scratch] = on;
   const auto n = static_cast<std::size_t>(space.unknowns());
@@ -251,7 +251,7 @@ TEST(ComponentCg, IsTheDenseSolutionWithItsOwnMaskForEachComponent) {
   for (int c = 0; c < 3; ++c) {
     SCOPED_TRACE("component " + std::to_string(c));
     const std::vector<double> m(mask.begin() + c * size, mask.begin() + (c + 1) * size);
-    // The lifted right-hand side: what prescribed values contribute is taken off.
+    // The lifted right-hand side: the contribution of prescribed values is subtracted.
     std::vector<double> prescribed(size), image(size), lifted(n);
     for (std::int64_t i = 0; i < n; ++i) prescribed[i] = m[i] == 0 ? guess[c * size + i] : 0;
     stiffness.apply(prescribed.data(), image.data(), stream);
@@ -262,7 +262,7 @@ TEST(ComponentCg, IsTheDenseSolutionWithItsOwnMaskForEachComponent) {
     EXPECT_GT(results[c].iterations, 3);
     EXPECT_GT(results[c].first, results[c].last);
   }
-  EXPECT_NE(results[0].iterations, results[2].iterations);  // each has its own end
+  EXPECT_NE(results[0].iterations, results[2].iterations);  // each stops on its own
 }
 
 namespace {
@@ -394,7 +394,7 @@ struct PressureProblem {
   flow::PressureResult solve(std::vector<double> rhs, double tolerance = 1e-9) {
     return pressure.solve(rhs.data(), x.data(), tolerance, stream);
   }
-  // A right-hand side that moves slowly with the time.
+  // A right-hand side that changes slowly with time.
   std::vector<double> wave(double time) {
     const std::vector<double> place = space.coordinates();
     std::vector<double> rhs(space.entries());
@@ -405,7 +405,7 @@ struct PressureProblem {
     }
     return rhs;
   }
-  // The norm of mask (rhs - S x), without the mean where the system is singular.
+  // The norm of mask (rhs - S x), without its mean if the system is singular.
   double residual(const std::vector<double>& rhs) {
     std::vector<double> y(space.entries());
     on.stiffness.apply(x.data(), y.data(), stream);
@@ -439,7 +439,7 @@ TEST(Pressure, ReachesItsToleranceWithMeanZeroWhereItIsDeterminedUpToAConstant) 
       PressureProblem problem(box("smooth", {true, true, true}), 6, {}, {.single = single, .method = method});
       EXPECT_TRUE(problem.pressure.singular());
       std::vector<double> rhs = problem.wave(0);
-      for (std::int64_t i = 0; i < problem.space.unknowns(); ++i) rhs[i] += 0.01;  // not in the range
+      for (std::int64_t i = 0; i < problem.space.unknowns(); ++i) rhs[i] += 0.01;  // not in the range of the operator
       const auto result = problem.solve(rhs);
       EXPECT_LE(result.last, 1e-9);
       EXPECT_LE(problem.residual(rhs), 2e-9);

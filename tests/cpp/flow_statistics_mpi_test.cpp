@@ -1,4 +1,4 @@
-// Integrals, extrema and the Courant number of flows that are known, on any number of ranks and on a GPU's branch.
+// Integrals, extrema and the Courant number of known flows, on any number of ranks and with the GPU branch.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -103,7 +103,7 @@ TEST(FlowStatistics, OfLinearVelocitiesAreExactOnStraightAndOnCurvedElements) {
     Flow<double> straight(box("none"), order, "host", linear);
     check_linear(straight, 1e-11);
   }
-  // Curved: products of linear functions and the Jacobian, which 12 points a direction integrate.
+  // Curved: products of linear functions and the Jacobian, which 12 points per direction integrate exactly.
   Flow<double> curved(box("smooth"), 11, "host", linear);
   check_linear(curved, 1e-9);
 }
@@ -153,7 +153,7 @@ TEST(FlowStatistics, AreWrongWithoutAnyOneOfTheirBarriers) {
     bool wrong = false;
     const fiber::WithoutBarrier without(barrier);
     for (int attempt = 0; attempt < 3; ++attempt) wrong = wrong || all() != expected;
-    // Ranks may differ in whether their few blocks showed it; one that did is enough.
+    // With few blocks, not every rank may notice; one that does is enough.
     EXPECT_EQ(mpi::Comm().max(wrong ? 1.0 : 0.0), 1.0) << "line " << barrier.line;
   }
   EXPECT_EQ(removed, 4);

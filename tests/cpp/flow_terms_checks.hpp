@@ -1,5 +1,5 @@
-// The flow's terms written out from their definitions: dense vectors by global id on every rank, whole tensors of fine
-// points, derivatives taken there, coordinates differentiated as any other field.
+// The flow's terms written out from their definitions: dense vectors by global id on every rank, full tensors of fine
+// points with derivatives taken there, coordinates differentiated like any other field.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ namespace weft::flow {
 using Field = std::vector<double>;  // [global_points + 1] by id; [0] is not used
 using Function = std::function<double(double, double, double)>;
 
-// Points of a tensor product on the elements: how values on GLL points get there, and how derivatives are taken there.
+// The points of a tensor product on the elements: how values at GLL points are interpolated to them, and how
+// derivatives are computed there.
 struct Rule {
   int points;
   std::vector<double> interpolation, derivative, weights;  // [m][n], [m][m], [m]
@@ -39,13 +40,13 @@ inline Rule gll_rule(int order) {
   for (int i = 0; i <= order; ++i) rule.interpolation[i * (order + 2)] = 1;
   return rule;
 }
-// Derivatives on the fine points from differences of barycentric interpolation to GLL points of the same number.
+// Derivatives at the fine points, from differences of barycentric interpolation to the same number of GLL points.
 inline Rule gauss_rule(int order) {
   const element::Gauss gauss = element::gauss(element::dealiasing_points(order));
   const int m = static_cast<int>(gauss.points.size());
   const element::Gll& finer = element::gll(std::min(m - 1, element::max_order));
   Rule rule{m, element::interpolation(element::gll(order).points, gauss.points), {}, gauss.weights};
-  // d/dx on Gauss points of a polynomial of degree `order` <= degree of finer.
+  // d/dx at Gauss points for polynomials of degree `order` <= degree of finer.
   const int q = finer.order + 1;
   const std::vector<double> to = element::interpolation(gauss.points, finer.points),
                             from = element::interpolation(finer.points, gauss.points);
@@ -341,7 +342,7 @@ class Tested {
   }
   device::Array<T> vectors(const std::vector<Field>& fields) {
     const auto entries = static_cast<std::size_t>(space_.entries());
-    // What apply fills must not matter, but for the slots that stay 0.
+    // What apply fills must not matter, except the slots that must stay 0.
     std::vector<T> values(fields.size() * entries, std::numeric_limits<T>::quiet_NaN());
     for (std::size_t f = 0; f < fields.size(); ++f) {
       for (std::size_t i = 0; i < ids_.size(); ++i) values[f * entries + i] = static_cast<T>(fields[f][ids_[i]]);
@@ -373,7 +374,7 @@ class Tested {
   std::size_t ids_end_;
 };
 
-// The largest difference relative to the largest value; infinite for NaN.
+// The largest difference relative to the largest value; infinite if there is a NaN.
 inline double difference(const std::vector<Field>& found, const std::vector<Field>& expected) {
   double largest = 0, worst = 0;
   if (found.size() != expected.size()) return INFINITY;
@@ -398,7 +399,7 @@ inline mesh::Mesh box(std::array<std::int64_t, 3> counts, std::array<bool, 3> pe
 template <class T>
 inline constexpr double tolerance = sizeof(T) == 8 ? 2e-13 : 1e-4;
 
-// Every term on values that look random, against the definitions.
+// Checks every term against the definitions, on values that look random.
 template <class T>
 void expect_terms(const mesh::Mesh& mesh, int order, space::Kernels kernels) {
   const Reference reference(mesh, order);

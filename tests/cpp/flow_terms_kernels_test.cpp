@@ -1,4 +1,4 @@
-// The GPU branch of the flow's kernels: a fiber a thread, in any order between barriers.
+// The GPU branch of the flow's kernels: one fiber per thread, in any order between barriers.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -43,7 +43,7 @@ TYPED_TEST(FlowTerms, SimdOnAPeriodicBoxIsTheDefinition) {
 
 }  // namespace
 
-// Elements that meet with different orientations: lanes of a block that share points, turned frames.
+// Elements that meet with different orientations: lanes of a block that share points, and rotated frames.
 TEST(FlowTermsSimd, TurnedElementsAreTheDefinition) {
   for (const bool curved : {false, true}) expect_terms<double>(test::shuffled_mesh(curved), 4, Kernels::simd);
 }
@@ -113,7 +113,8 @@ TEST_P(FlowTermsProperties, DerivativesOfPolynomialsAreExactOnTrilinearElements)
             1e-12);
 }
 
-// The integral of v (u . grad) f where every factor is of degree N: three of them are within the dealiasing rule.
+// The integral of v (u . grad) f with factors of degree N: products of three such factors are covered by the dealiasing
+// rule.
 TEST_P(FlowTermsProperties, OverIntegrationIsExactForThreePolynomials) {
   for (const int order : {1, 2, 4, 7}) {
     for (const char* deformation : {"none", "kershaw"}) {
@@ -168,7 +169,7 @@ TEST_P(FlowTermsProperties, TheSkewSymmetricFormKeepsEnergyInAPeriodicBox) {
     const std::vector<Field> own = terms.convect_skew(u), other = terms.convect_skew(u, f);
     EXPECT_LT(std::abs(dot(u, own)), 1e-13 * size(u) * size(own)) << deformation;
     EXPECT_LT(std::abs(dot(f, other)), 1e-13 * size(f) * size(other)) << deformation;
-    // The other form has no reason to.
+    // The other form has no such property.
     const std::vector<Field> plain = terms.convect(u, f);
     EXPECT_GT(std::abs(dot(f, plain)), 1e-6 * size(f) * size(plain)) << deformation;
   }

@@ -1,4 +1,4 @@
-// The host's SIMD kernels of the flow's terms at every order: each is a compilation of its own.
+// The host's SIMD kernels of the flow's terms at every order, since each order is compiled separately.
 #include <gtest/gtest.h>
 
 #include "flow_terms_checks.hpp"

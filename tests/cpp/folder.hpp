@@ -13,7 +13,7 @@
 
 namespace weft {
 
-// A folder of its own that all ranks know and that is gone afterwards. (collective)
+// A temporary folder that all ranks know, removed at the end. (collective)
 class Folder {
  public:
   explicit Folder(const mpi::Comm& comm) : comm_(comm) {

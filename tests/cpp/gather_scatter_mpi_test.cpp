@@ -32,7 +32,7 @@ T combined(Op op, T a, T b) {
   return a;
 }
 
-// Small integers: sums and minima are exact in every type. Products are of -1, 1 and the odd 2.
+// Small integers, so that sums and minima are exact in every type. Factors are -1, 1 and an occasional 2.
 template <class T>
 std::vector<T> random_values(std::size_t count, Op op, unsigned seed, const Comm& comm) {
   std::mt19937_64 random(seed * 77 + static_cast<unsigned>(comm.rank()));
@@ -112,7 +112,7 @@ TYPED_TEST(GatherScatterOf, RandomIdsEveryOperationAndChoiceAgreeWithTheSerialRe
       }
       for (auto& gs : all_ways) EXPECT_EQ(result, run_gather_scatter(gs, host, op, values)) << name(gs.tuning().chosen);
       if (fields == 1) continue;
-      // Fields one after the other, and one by one.
+      // Fields one after the other in one array, and in separate arrays.
       for (auto& gs : fields_major) {
         EXPECT_EQ(transposed(result, width), run_gather_scatter(gs, host, op, transposed(values, width)))
             << name(gs.tuning().chosen);
@@ -222,7 +222,7 @@ TEST(GatherScatter, GatherIsTheTransposeOfScatter) {
     GatherScatter<double> gs(ids, comm, host, choices[seed % choices.size()]);
     const auto& a = gs.assembly();
     const auto size = static_cast<std::size_t>(a.local + 1);
-    auto x = random_values<double>(size, Op::add, seed, comm);  // DOFs; what is in the halo must not matter
+    auto x = random_values<double>(size, Op::add, seed, comm);  // DOFs; the halo's content must not matter
     const auto y = random_values<double>(ids.size(), Op::add, seed + 1, comm);  // points
     device::Array<double> dofs(host, std::span<const double>(x)), zx(host, ids.size()), zty(host, size);
     device::Array<double> points(host, std::span<const double>(y));
@@ -335,14 +335,14 @@ TEST(Exchange, AnOwnerAddsItsOwnValueFirstThenTheOthersByRank) {
 
 namespace {
 
-// Exchanges of these choices in flight together, started and finished in the orders given.
+// Several exchanges with these choices in flight together, started and finished in the given orders.
 void several_in_flight(const std::vector<Choice>& choices, const std::vector<std::size_t>& starts,
                        const std::vector<std::size_t>& finishes) {
   const Comm comm;
   const auto host = device::open("host");
   device::Stream stream(host);
   Ids ids(100);
-  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i) + 1;  // all shared by all
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i) + 1;  // shared by all ranks
   const Assembly a(ids, 10, comm);
   std::vector<Exchange<double>> exchanges;
   std::vector<std::vector<double>> halo, gather;
@@ -396,7 +396,8 @@ TYPED_TEST(GatherScatterOf, TheGpuBranchOfTheKernelsGivesTheSameBitsAsTheHosts) 
   const Comm comm;
   const auto host = device::open("host"), fibers = device::open("fiber");
   for (unsigned seed = 0; seed < 2; ++seed) {
-    // More points of one id than threads of a block, more groups than a chunk holds, and multiplicities 1 to about 8.
+    // More points of one id than threads in a block, more groups than a chunk holds, and multiplicities from 1 to about
+    // 8.
     std::mt19937_64 random(seed * 10 + static_cast<unsigned>(comm.rank()));
     Ids ids(3000 + 500 * seed);
     for (auto& id : ids) id = random() % 8 == 0 ? 1 : static_cast<std::int64_t>(random() % 2500);
@@ -454,7 +455,7 @@ TEST(GatherScatter, AnotherIsSetUpTimedAndUsedWhileOneIsUnderWay) {
   const Ids one{1, 2, 3, 3}, two{5, 5, 0, 1};
   const double p = comm.size();
   for (const Choice& choice : all_choices()) {
-    if (choice.path == Path::staged || choice.small_bytes > 0) continue;  // the same messages as of others
+    if (choice.path == Path::staged || choice.small_bytes > 0) continue;  // same messages as others
     SCOPED_TRACE(name(choice));
     GatherScatter<double> first(one, comm, host, choice);
     std::vector<double> a{1, 1, 1, 1};
@@ -477,7 +478,7 @@ TEST(GatherScatter, OneThatIsTakenDownUnderWayHarmsNoMemoryAndNoOther) {
   const Comm comm;
   const auto host = device::open("host");
   device::Stream stream(host);
-  for (const std::size_t count : {10U, 20000U}) {  // MPI reads and writes the long ones after the start
+  for (const std::size_t count : {10U, 20000U}) {  // MPI accesses the long ones after the start
     Ids ids(count);
     std::iota(ids.begin(), ids.end(), 1);  // all shared by all
     const auto connectivity = std::make_shared<const Connectivity>(ids, comm);
@@ -485,7 +486,7 @@ TEST(GatherScatter, OneThatIsTakenDownUnderWayHarmsNoMemoryAndNoOther) {
       SCOPED_TRACE(name(choice));
       std::vector<double> x(count, 1.0);
       GatherScatter<double>(connectivity, host, choice).start(x.data(), Op::add, stream);
-      // What was given back is given out again here.
+      // Memory that was returned is handed out again here.
       std::vector<std::vector<double>> memory;
       for (int i = 0; i < 4; ++i) {
         for (const int ranks : {1, comm.size() - 1, comm.size()})
@@ -547,7 +548,7 @@ TEST(Choice, OnAGpuSmallMessagesOfTheDirectPathGetAWayOfTheirOwnWhereSomeAreSmal
     for (const Choice& choice : candidates("auto:direct", device, comm, bytes)) all += name(choice) + " ";
     return all;
   };
-  const bool last = comm.rank() == comm.size() - 1;  // what counts are all ranks' messages
+  const bool last = comm.rank() == comm.size() - 1;  // the messages of all ranks count
   const std::string whole = "pairwise:direct alltoallv:direct neighbor:direct crystal:direct ";
   EXPECT_EQ(names(*gpu, {last ? 8 : 100000, 100000}),
             "pairwise:direct pairwise:direct:65536 alltoallv:direct alltoallv:direct:65536 neighbor:direct "

@@ -1,4 +1,4 @@
-// Whether MPI takes device memory is asked in a child process, whatever happens to that process.
+// Whether MPI accepts device memory is tested in a child process, so that nothing can happen to this one.
 #include "weft/mpi/gpu_aware.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 using namespace weft::mpi;
 
 TEST(Probe, TheTransferWorksInAChildOfEveryRankWhichIsAJobOfItsOwn) {
-  // Under mpiexec the child would wait for the launcher, or join the job, if it inherited the rank's variables.
+  // Under mpiexec the child would wait for the launcher, or join the job, if it inherited the rank's environment
+  // variables.
   const ProbeResult result = run_probe({WEFT_MPI_PROBE_FILE, "host"}, 300.0);
   EXPECT_TRUE(result.succeeded) << result.reason;
 }

@@ -41,11 +41,11 @@ TEST_P(GpuBackend, VectorKernelsFollowTheirFormulas) {
 
 namespace {
 
-// Those that measure a GPU's limits, with fewer steps than there.
+// The kernels that measure a GPU's limits, with fewer steps than in real use.
 template <class T>
 void check_limits_kernels(const std::shared_ptr<Device>& device) {
   constexpr Shape shape{256};
-  constexpr long n = 500;  // two blocks, the second ragged
+  constexpr long n = 500;  // two blocks, the second incomplete
   constexpr int threads = 512, lines = 16, stride = 32, steps = 3;
   Stream stream(device);
   const std::vector<T> x = random_values<T>(8 * n, 1);
@@ -195,7 +195,7 @@ TEST_P(GpuBackend, LaunchesAndCopiesAppearOnBothTimeLines) {
   Stream stream(device);
   for (int i = 0; i < 3; ++i) scale(stream, 1, vector_shape, 10, 2.0, x.data());
   int gpu = 0, launch = 0, copies = 0;
-  for (const trace::Interval& i : trace::intervals()) {  // before the fibers leave launches of their own
+  for (const trace::Interval& i : trace::intervals()) {  // before the fibers record their own launches
     launch += !i.device && std::strcmp(i.name, "scale") == 0 && i.category == trace::Category::launch;
   }
   stream.synchronize();
@@ -267,8 +267,8 @@ TEST_P(GpuBackend, AFailedCallIsAnErrorWithItsPurposeAndTheDriversWords) {
   EXPECT_THROW(device->kernel({"vector", "axpy", {{"WEFT_REAL", "broken"}}}), std::runtime_error);
 }
 
-// Two streams with two kernels each; with `wait` the second stream's second waits for the first stream's first. Delays
-// that are tried with them are longer than a busy machine keeps a process waiting.
+// Two streams with two kernels each; with `wait`, the second kernel of the second stream waits for the first kernel of
+// the first stream. The delays used here are longer than those that a busy machine causes.
 static std::map<std::string, trace::Interval> two_streams(device::Device& device, bool wait) {
   const auto scale = scale_kernel(device);
   const Kernel<long, double, double*> set = vector_kernel<double>(device, "set");

@@ -1,5 +1,6 @@
-// Exchange and gather-scatter on the GPU backends, over the driver made for tests: its streams do nothing until
-// somebody waits for them, so a message sent before it is packed, or a buffer reused before it is read, shows.
+// Exchange and gather-scatter on the GPU backends, with the driver made for tests: its streams do nothing until
+// somebody waits for them, so it shows if a message is sent before it is packed, or a buffer is reused before it is
+// read.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -28,7 +29,7 @@ class OnGpu : public testing::TestWithParam<const char*> {
   }
 };
 
-// Several rounds without waiting in between: gather-scatter, then gather and scatter, of values that change.
+// Several rounds without waiting in between: gather-scatter, then gather and scatter, with changing values.
 std::vector<double> rounds(const std::shared_ptr<device::Device>& where, const Ids& ids, const mpi::Comm& comm,
                            const Choice& choice, int fields, Layout layout = Layout::points_major) {
   GatherScatter<double> gs(ids, comm, where, choice, fields, layout);
@@ -117,7 +118,7 @@ TEST_P(OnGpu, KernelsLaunchedBetweenStartAndFinishDoNotChangeWhatIsSent) {
 
 TEST_P(OnGpu, AMessageOfTheNextRoundDoesNotOverwriteOneThatIsNotReadYet) {
   const mpi::Comm comm;
-  MPI_Comm other = MPI_COMM_NULL;  // on the exchange's communicator all collectives must come in one order
+  MPI_Comm other = MPI_COMM_NULL;  // all collectives on the exchange's communicator must be in one order
   MPI_Comm_dup(comm.get(), &other);
   const auto gpu = device::open(GetParam());
   const Ids ids{1, 2, 3, 4, 5, 6};
@@ -132,7 +133,8 @@ TEST_P(OnGpu, AMessageOfTheNextRoundDoesNotOverwriteOneThatIsNotReadYet) {
       std::vector<double> values(size, round);
       std::fill(values.begin() + a.owned, values.begin() + a.local, -1.0);
       x.emplace_back(gpu, std::span<const double>(values));
-      // The others' messages are there before rank 0 starts; what it got in the round before is only queued to be read.
+      // The others' messages arrive before rank 0 starts; the copy of what it received in the previous round is still
+      // pending.
       if (comm.rank() == 0) MPI_Barrier(other);
       exchange.start_halo(x.back().data(), stream);
       exchange.depart_halo();
@@ -150,7 +152,7 @@ TEST_P(OnGpu, MpiIsGivenDeviceMemoryOnlyWhereATransferProvedIt) {
   const mpi::Comm comm;
   const auto gpu = device::open(GetParam());
   const mpi::ProbeResult transfer = mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam()}, 60.0);
-  EXPECT_TRUE(transfer.succeeded) << transfer.reason;  // this driver's memory is the host's
+  EXPECT_TRUE(transfer.succeeded) << transfer.reason;  // this driver's memory is host memory
 
   EXPECT_TRUE(mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam(), "1"}, 60.0).succeeded);
   const mpi::ProbeResult absent = mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam(), "7"}, 60.0);

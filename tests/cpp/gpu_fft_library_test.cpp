@@ -1,4 +1,5 @@
-// cuFFT and hipFFT behind one interface, on libraries made for tests (fake_gpu_fft.cpp), against the host's library.
+// cuFFT and hipFFT behind one interface, with the libraries made for tests (fake_gpu_fft.cpp), against the host's
+// library.
 #include <gtest/gtest.h>
 
 #include <complex>
@@ -35,7 +36,7 @@ class GpuFft : public testing::TestWithParam<const char*> {
     return values;
   }
 
-  // Both sides as reals: what lies between the lines must stay too.
+  // Both sides as real numbers, because the values between the lines must not change either.
   template <class T>
   void check(const LinesShape& shape) {
     const std::int64_t reals_in = shape.extent_in() * (shape.kind == Kind::r2c ? 1 : 2);
@@ -85,7 +86,8 @@ TEST_P(GpuFft, EveryKindOfLinesIsTransformedAsOnTheHost) {
 }
 
 TEST_P(GpuFft, ADistanceBeyondAnIntIsGivenInFull) {
-  // The second line begins 2³¹ elements behind the first; the library made for tests would read there, so plan only.
+  // The second line begins 2³¹ elements after the first. The library made for tests would read there, so this only
+  // plans.
   const std::int64_t far = std::int64_t{1} << 31;
   GpuLines<double> lines(gpu, {.kind = Kind::forward, .n = 8, .count = 2, .distance_in = far, .distance_out = far});
   EXPECT_EQ(lines.work_bytes(), 0U);

@@ -1,4 +1,4 @@
-// Distributed transforms on the GPU backends, over the driver and the FFT libraries made for tests, against the host.
+// Distributed transforms on the GPU backends, with the driver and the FFT libraries made for tests, against the host.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Results<T> transforms(const std::shared_ptr<device::Device>& where, const Option
   plan.forward(inputs, trip.to, stream);
 
   trip.backward = trip.forward = variables;
-  // The memory of the driver made for tests is the host's; what is on the stream comes first.
+  // The memory of the driver made for tests is host memory; pending work of the stream must be done first.
   const auto each = [](const auto& function) {
     return [function](const auto& block, device::Stream& s) {
       s.synchronize();

@@ -1,5 +1,5 @@
-// A flow on a GPU backend, over the driver made for tests: streams there do nothing until somebody waits for them, so a
-// missing synchronisation shows; kernels run as fibers, so a missing barrier does.
+// A flow on a GPU backend, with the driver made for tests: its streams do nothing until somebody waits for them, so a
+// missing synchronisation shows; kernels run as fibers, so a missing barrier shows.
 #include <gtest/gtest.h>
 
 #include "find_fake_gpu.hpp"

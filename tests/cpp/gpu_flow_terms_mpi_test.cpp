@@ -1,4 +1,4 @@
-// The flow's terms on a GPU backend, over the driver made for tests: streams there do nothing until somebody waits for
+// The flow's terms on a GPU backend, with the driver made for tests: its streams do nothing until somebody waits for
 // them, so a missing synchronisation shows; kernels run as fibers.
 #include <gtest/gtest.h>
 

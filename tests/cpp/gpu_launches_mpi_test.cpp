@@ -1,5 +1,5 @@
-// What the host launches and what it waits for, counted by the driver made for tests. Times of small problems depend on
-// little else; docs/backends.md has the table.
+// What the host launches and what it waits for, counted by the driver made for tests. The time of small problems
+// depends on little else; docs/backends.md has the table.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,10 +50,10 @@ std::vector<double> values_of(const std::vector<std::int64_t>& ids, std::int64_t
   return values;
 }
 
-// A path whose exchanges wait for nothing.
+// A path whose exchanges never wait.
 const char* without_waits() { return mpi::Comm().size() == 1 ? "staged" : "ipc"; }
 
-// A Poisson problem on elements in a row, of which every rank has some without shared points.
+// A Poisson problem on a row of elements, in which every rank has some without shared points.
 struct Problem {
   Problem(const char* path, const char* which = "cuda")
       : mesh(mesh::make_box({.counts = {12, 2, 1}}, mpi::Comm())),
@@ -111,7 +111,7 @@ TEST_F(Launches, CgOnSeveralGpusFindsTheSameBitsOnEveryPath) {
   for (std::size_t i = 0; i < on_host.size(); ++i) EXPECT_NEAR(expected.residuals[i], on_host[i], 1e-12 * on_host[0]);
 }
 
-// The kernels that hide the messages are on the stream before the host waits for what it sends.
+// The kernels that hide the messages are on the stream before the host waits for the data to send.
 TEST_F(Launches, ElementsWithoutSharedPointsAreEnqueuedBeforeTheHostWaitsForThePacking) {
   if (mpi::Comm().size() == 1) GTEST_SKIP() << "there is no exchange on one rank";
   Problem problem("staged");
@@ -166,7 +166,7 @@ TEST_F(Launches, AnIterationOfFlexibleCgOrGmresWaitsForThreeReductionsAndTheCoar
   }
 }
 
-// All waits of a step are for reductions of its solves, and for the coarse solve.
+// All waits of a step are for reductions in its solves and for the coarse solve.
 TEST_F(Launches, AStepOfTheFlowWaitsForReductionsOnly) {
   const mesh::Mesh mesh = mesh::make_box({.counts = {2, 2, 1}, .upper = {1, 0.8, 0.6}}, mpi::Comm());
   for (const std::vector<int>& orders : {std::vector{3}, {3, 1}}) {
@@ -199,7 +199,7 @@ TEST_F(Launches, AStepOfMaxwellOnOneGpuIsOneGraph) {
   maxwell::Operator<double> op(mesh, test::maxwell_options(mesh, 3, "cuda", true));
   maxwell::Solver<double> solver(op);
   solver.step(3, 0.01);
-  // Both end with a check of the energy.
+  // Both end with an energy check.
   const Counts few = counted(gpu, [&] { solver.step(12, 0.01); }), many = counted(gpu, [&] { solver.step(17, 0.01); });
   EXPECT_EQ((many - few).launches, 5);
   EXPECT_EQ((many - few).waits, 0);
@@ -226,8 +226,8 @@ void begin(turbulence::Solver<double>& solver) {
 
 }  // namespace
 
-// Two substeps of: a graph of what comes before the products and their transforms; unpacking, four transforms in y and
-// the update; and between the substeps the packing of the predictor.
+// Two substeps, each with a graph of what precedes the products and their transforms, the unpacking, four transforms in
+// y and the update; and between the substeps the packing of the predictor.
 TEST_F(Launches, AStepOfTurbulenceOnOneGpuTakesAtMostThirtyLaunchesTwoWaitsAndNoNewStream) {
   turbulence::Solver<double> solver(turbulent_box(), mpi::Comm::self());
   begin(solver);
@@ -240,7 +240,7 @@ TEST_F(Launches, AStepOfTurbulenceOnOneGpuTakesAtMostThirtyLaunchesTwoWaitsAndNo
   }
 }
 
-// While a trace is recorded all passes are launched one by one.
+// While a trace is recorded, all passes are launched one by one.
 TEST_F(Launches, ReplayedStepsOfTurbulenceFindTheSameBitsAsLaunchedOnes) {
   const auto run = [](turbulence::Scheme scheme, bool traced) {
     turbulence::Options options = turbulent_box();

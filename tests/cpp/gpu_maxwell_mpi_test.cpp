@@ -1,5 +1,5 @@
-// Maxwell's equations on a GPU backend, over the driver made for tests: streams there do nothing until somebody waits
-// for them, so a missing synchronisation shows; kernels run as fibers; on one rank steps are recorded and replayed.
+// Maxwell's equations on a GPU backend, with the driver made for tests: its streams do nothing until somebody waits for
+// them, so a missing synchronisation shows; kernels run as fibers; on one rank steps are recorded and replayed.
 #include <gtest/gtest.h>
 
 #include "find_fake_gpu.hpp"

@@ -1,4 +1,4 @@
-// The Poisson operator, its exchange and CG on a GPU backend, over the driver made for tests: streams there do nothing
+// The Poisson operator, its exchange and CG on a GPU backend, with the driver made for tests: its streams do nothing
 // until somebody waits for them, so a missing synchronisation shows; kernels run as fibers.
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ struct Solution {
   std::vector<double> applied, x, residuals;
 };
 
-// A x of a given x, and CG (ten iterations of it), by global id of the degrees of freedom. `before` is called when all
-// is ready for the solve.
+// A x for a given x, and CG (ten iterations), by global id of the degrees of freedom. `before` is called once
+// everything is ready for the solve.
 Solution solve(
     const char* which, poisson::Storage storage, bool jacobi,
     const solver::SolveOptions& limits = {.max_iterations = 10, .tolerance = 0},
@@ -86,7 +86,7 @@ TEST(GpuPoisson, AssembledStorageAgreesWithTheHostOnCuda) { compare("cuda", pois
 TEST(GpuPoisson, ScatteredStorageAgreesWithTheHostOnCuda) { compare("cuda", poisson::Storage::scattered, true); }
 TEST(GpuPoisson, AssembledStorageAgreesWithTheHostOnHip) { compare("hip", poisson::Storage::assembled, true); }
 
-// On one GPU the host launches one graph for 16 iterations, and waits once for them.
+// On one GPU the host launches one graph for 16 iterations, and waits for them once.
 TEST(GpuPoisson, CgOnOneGpuLaunchesAndWaitsOnceInSixteenIterations) {
   FakeGpu* gpu = device::find_fake_gpu("cuda");
   if (gpu == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
@@ -103,7 +103,7 @@ TEST(GpuPoisson, CgOnOneGpuLaunchesAndWaitsOnceInSixteenIterations) {
   EXPECT_EQ(more_waits - waits, 3);
 }
 
-// Iterations enqueued beyond the tolerance leave the solution as it was when the tolerance was reached.
+// Iterations enqueued after the tolerance is reached do not change the solution.
 TEST(GpuPoisson, CgOnOneGpuEndsWhereTheToleranceIsReached) {
   FakeGpu* gpu = device::find_fake_gpu("cuda");
   if (gpu == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";

@@ -1,5 +1,5 @@
-// The turbulence solver on the GPU backends, over the driver and the FFT libraries made for tests: streams there do
-// nothing until somebody waits for them, and kernels run as fibers. The trajectory is the host's.
+// The turbulence solver on the GPU backends, with the driver and the FFT libraries made for tests: streams do nothing
+// until somebody waits for them, and kernels run as fibers. The trajectory must be the host's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -85,7 +85,7 @@ TEST(GpuTurbulence, ABoxThatDoesNotFitIntoWhatIsFreeOfTheCardIsRefusedBeforeAnyt
   }
   EXPECT_LT(predicted_bytes(small, 1, 8), 30'000'000'000);
   EXPECT_NE(refused(small, 80'000'000'000, 70'000'000'000), "");
-  // Sizes that are no powers of two need a work area: this library's is as large as a variable.
+  // Sizes that are not powers of two need a work area: in this library it is as large as a variable.
   Options uneven = small;
   uneven.box.sizes = {500, 500, 500};
   const double smaller = std::pow(500.0 / 512, 3);

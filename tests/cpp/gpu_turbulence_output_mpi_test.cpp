@@ -1,4 +1,4 @@
-// Statistics and checkpoints of a solver on the GPU backends, over the driver and the FFT libraries made for tests,
+// Statistics and checkpoints of a solver on the GPU backends, with the driver and the FFT libraries made for tests,
 // against the host's.
 #include <gtest/gtest.h>
 
