@@ -313,7 +313,7 @@ TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times
   EXPECT_NE(error.find("remove it, or choose another"), std::string::npos) << error;
   EXPECT_EQ(opened(before.string(), comm).header().step, 600);
   comm.barrier();
-  // The oldest is removed.
+  // The damaged checkpoint is the first to be removed.
   flow.state.step = 700;
   flow.write(folder.path, 2);
   comm.barrier();

@@ -55,7 +55,7 @@ void gs_free_(const int* handle);
 
 namespace {
 
-// Random ids of which about a third are flagged.
+// Random ids, about a third of them flagged.
 LongIds flagged_ids(unsigned seed, const Comm& comm) {
   std::mt19937_64 random(seed * 31 + static_cast<unsigned>(comm.rank()));
   LongIds ids;
@@ -87,8 +87,8 @@ struct Points {
   std::vector<LongIds> all = of_all_ranks(ids, comm);
 };
 
-// What gslib's manual says of one field: flagged points take no part in the combination (transpose 0) or do not get it
-// (transpose 1).
+// The behaviour that gslib's manual describes, for one field: flagged points take no part in the combination (transpose
+// 0) or do not receive it (transpose 1).
 template <class T>
 std::vector<T> reference(const Points& points, const std::vector<T>& values, int op, bool transpose) {
   const auto& [ids, comm, all_ids] = points;
@@ -106,12 +106,12 @@ std::vector<T> reference(const Points& points, const std::vector<T>& values, int
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] == 0 || (ids[i] < 0 && transpose)) continue;
     const auto at = result.find(std::abs(ids[i]));
-    if (at != result.end()) expected[i] = at->second;  // else all of the group is flagged: see `without_unflagged`
+    if (at != result.end()) expected[i] = at->second;  // otherwise the whole group is flagged: see `without_unflagged`
   }
   return expected;
 }
 
-// Groups of flagged points only get the value that changes no other; the reference leaves them as they were.
+// Groups with only flagged points receive the neutral value of the operation; the reference leaves them unchanged.
 std::vector<bool> without_unflagged(const Points& points) {
   std::map<long long, bool> any;
   for (const auto& rank : points.all) {
@@ -158,8 +158,8 @@ void expect_field(const Points& points, const std::vector<T>& got, const std::ve
 
 }  // namespace
 
-// By turns, so that every type has them all; the first is timed for each type and number of fields anew, which takes
-// long where ranks share processors.
+// Used in turn, so that every type is tested with all of them. The first is tuned for each type and number of fields,
+// which takes long if ranks share processors.
 constexpr const char* exchanges[] = {nullptr,           "pairwise:direct", "alltoallv:direct",
                                      "neighbor:direct", "crystal:direct",  "pairwise:staged"};
 
@@ -186,7 +186,7 @@ TYPED_TEST(GsOf, ops_on_one_array_on_vectors_on_many_arrays_and_on_strided_field
         before.push_back(small_values<T>(n, op, seed * 97 + static_cast<unsigned>(16 * f + comm.rank())));
       }
       many = before;
-      const std::size_t stride = n + seed % 3;  // gaps between the fields, and none
+      const std::size_t stride = n + seed % 3;  // with and without gaps between the fields
       std::vector<T> vec(n * static_cast<std::size_t>(k)), fields(stride * static_cast<std::size_t>(k), T{99});
       for (std::size_t f = 0; f < before.size(); ++f) {
         for (std::size_t i = 0; i < n; ++i) {
@@ -200,9 +200,9 @@ TYPED_TEST(GsOf, ops_on_one_array_on_vectors_on_many_arrays_and_on_strided_field
         weft_gs_op_many(gs, pointers.data(), k, type_of<T>(), operation, transpose);
       } else {
         weft_gs_start_vec(gs, vec.data(), k, type_of<T>(), operation, transpose);
-        weft_gs_start_many(gs, pointers.data(), k, type_of<T>(), operation, transpose);  // finishes the other
+        weft_gs_start_many(gs, pointers.data(), k, type_of<T>(), operation, transpose);  // finishes the other call
         weft_gs_wait(gs);
-        weft_gs_wait(gs);  // nothing is left to do
+        weft_gs_wait(gs);  // nothing remains to be done
       }
       weft_gs_op_fields(gs, fields.data(), stride, k, type_of<T>(), operation, transpose);
       for (std::size_t f = 0; f < before.size(); ++f) {
@@ -241,7 +241,8 @@ TEST(Gs, unique_leaves_one_point_of_every_group_that_had_one_unflagged) {
       EXPECT_TRUE(before[i] >= 0 || ids[i] < 0) << "a flagged point was chosen";
       EXPECT_TRUE(ids[i] == 0 || left[std::abs(ids[i])] == (none[i] ? 0 : 1));
     }
-    // setup with unique does the same and leaves the ids alone: Q copies the one value to all, its transpose sums to it
+    // setup with unique does the same and leaves the ids unchanged: Q copies the one value to all points, its transpose
+    // sums to it
     LongIds untouched = before;
     weft_gs* gs = weft_gs_setup(untouched.data(), untouched.size(), MPI_COMM_WORLD, 1, "pairwise:direct");
     EXPECT_EQ(untouched, before);
@@ -258,7 +259,7 @@ TEST(Gs, unique_leaves_one_point_of_every_group_that_had_one_unflagged) {
 
 TEST(Gs, arrays_wherever_they_lie_and_with_more_groups_than_one_part_of_the_index_get_what_each_gets_alone) {
   const Comm comm;
-  constexpr std::size_t groups = 40'000, n = 2 * groups;  // parts have 85 x 384 a thread
+  constexpr std::size_t groups = 40'000, n = 2 * groups;  // a thread's part is 85 x 384 groups
   LongIds ids;
   for (std::size_t i = 0; i < n; ++i) ids.push_back(1 + static_cast<long long>(i % groups) * 8 + comm.rank());
   weft_gs* gs = weft_gs_setup(ids.data(), ids.size(), MPI_COMM_WORLD, 0, "pairwise:direct");
@@ -286,7 +287,7 @@ TEST(Gs, arrays_wherever_they_lie_and_with_more_groups_than_one_part_of_the_inde
 
 TEST(Gs, index_takes_four_bytes_for_a_point_that_is_combined_and_some_for_a_value_that_is_sent) {
   const Comm comm;
-  // A row of elements of (order + 1)^3 points that share faces, an equal piece of the row on every rank.
+  // A row of elements of (order + 1)^3 points that share faces, divided equally among the ranks.
   constexpr long long order = 7, side = order + 1;
   constexpr int elements = 24;
   LongIds ids;
@@ -303,7 +304,7 @@ TEST(Gs, index_takes_four_bytes_for_a_point_that_is_combined_and_some_for_a_valu
   const std::size_t combined = 2 * (elements - 1) * side * side + sent;
   const std::size_t groups = combined / 2 + sent, tables = 60 * (groups / 384 + 3);
   const std::size_t first = weft_gs_index_bytes(gs);
-  // Parts of shared ids follow each other: on the host sixteen of them share an index.
+  // The contributions to shared ids are contiguous: on the host sixteen of them share an index.
   EXPECT_GE(first, 4 * combined + 8 * sent);
   EXPECT_LE(first, 4 * combined + 24 * sent + tables);
   std::vector<double> u(6 * ids.size(), 1.0);
@@ -456,6 +457,6 @@ TEST(Gs, one_that_is_freed_while_a_call_is_under_way_finishes_it) {
   int wait = -1;
   gslib_igs(v, 0, 0, 0, other, nullptr, &wait);
   gslib_gs_free(other);
-  gslib_gs_wait(wait);  // nothing is left to do
+  gslib_gs_wait(wait);  // nothing remains to be done
   EXPECT_EQ(v[1], comm.size());
 }

@@ -1,6 +1,6 @@
-// The paths of a channel, on every message: what one rank packed is what the other finds, whichever way it went. Ranks
-// are real processes; WEFT_RANKS_PER_NODE makes nodes of them. On the driver made for tests, whose streams are lazy, a
-// missing flag, event or wait gives wrong values.
+// Checks every message on all paths of a channel: what one rank packed must be what the other finds, whichever path it
+// took. Ranks are real processes; WEFT_RANKS_PER_NODE divides them into nodes. With the driver made for tests, whose
+// streams are lazy, a missing flag, event or wait gives wrong values.
 #include "weft/exchange/ipc.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using namespace weft::exchange;
 
 namespace {
 
-// Bytes that tell round, sender, receiver and place.
+// Bytes that identify round, sender, receiver and position.
 std::byte value(std::uint64_t round, int from, int to, std::size_t i) {
   std::uint64_t x = round * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(from * 64 + to) * 0xBF58476D1CE4E5B9u + i;
   x ^= x >> 29;
@@ -42,7 +42,7 @@ std::vector<Part> parts_of(const mpi::Comm& comm, Size size) {
   return parts;
 }
 
-// A channel and what its rounds should bring.
+// A channel, and the data expected in its rounds.
 class Checked {
  public:
   Checked(std::shared_ptr<device::Device> device, const mpi::Comm& comm, const Choice& choice, Size size)
@@ -59,7 +59,7 @@ class Checked {
         values[part.send_offset + i] = value(round_, comm_.rank(), part.rank, i);
     }
     channel_->check_idle();
-    if (round_ % 2 == 0 || values.empty()) {  // as kernels do
+    if (round_ % 2 == 0 || values.empty()) {  // like kernels
       if (!values.empty()) device_->copy(channel_->send(stream), values.data(), values.size(), to_kind(), stream);
       channel_->start(stream);
     } else {
@@ -68,7 +68,7 @@ class Checked {
       channel_->start(from.data(), stream);
     }
   }
-  // What arrived is on its way to `arrived()` until the stream has been waited for.
+  // The data that arrived are copied to `arrived()`, but only complete after waiting for the stream.
   void finish(device::Stream& stream) {
     std::vector<std::byte>& values = arrived_.emplace_back(channel_->receive_bytes(), std::byte{0xEE});
     const auto kind = device_->is_host() ? device::CopyKind::device_to_device : device::CopyKind::device_to_host;
@@ -82,7 +82,7 @@ class Checked {
       if (!values.empty()) device_->copy(values.data(), to.data(), values.size(), kind, stream);
     }
   }
-  // After waiting for the streams: all rounds since the last call.
+  // Call this after waiting for the streams: checks all rounds since the last call.
   void check() {
     std::uint64_t round = round_ - arrived_.size();
     for (const std::vector<std::byte>& values : arrived_) {
@@ -111,12 +111,12 @@ class Checked {
   std::vector<Part> parts_;
   std::unique_ptr<Channel> channel_;
   std::uint64_t round_ = 0;
-  // Sources and targets of copies that may be done later.
+  // Sources and targets of copies that may be executed later.
   std::vector<std::vector<std::byte>> sent_, arrived_;
   std::vector<device::Array<std::byte>> arrays_;
 };
 
-// Every size from nothing to megabytes, different there and back.
+// All sizes from zero to megabytes, different in the two directions.
 std::size_t any_size(int from, int to) {
   constexpr std::size_t sizes[] = {8, 0, 1, 7, 4096, 4097, 100, 65536, 3};
   if (from == 0 && to == 1) return (std::size_t{1} << 20) + 3;
@@ -136,11 +136,12 @@ class Paths : public testing::TestWithParam<const char*> {
     device_ = device::open(GetParam());
     choices_.push_back({Schedule::pairwise, Path::ipc});
     choices_.push_back({Schedule::pairwise, Path::ipc, 64});
-    // The driver made for tests has the host's memory, which MPI takes; nobody proves that here.
+    // The driver made for tests uses host memory, which MPI accepts; this is not tested here.
     if (comm_.size() <= 3) choices_.push_back({Schedule::pairwise, Path::direct, 100});
   }
   bool host() const { return device_->is_host(); }
-  // The same answer for all: a rank alone on its node takes part in the set-up of the others. (collective)
+  // The same on all ranks, because a rank that is alone on its node takes part in the set-up of the others.
+  // (collective)
   bool some_share_a_node() const { return comm_.max(static_cast<std::int64_t>(comm_.node().size())) > 1; }
 
   mpi::Comm comm_;
@@ -173,7 +174,7 @@ TEST_P(Paths, ThousandsOfRoundsBackToBackNeverShowAnothersRound) {
     device::Stream stream(device_);
     Checked channel(device_, comm_, choices_[0], size);
     for (int round = 0; round < rounds; ++round) {
-      if (random() % 64 == 0) usleep(random() % 200);  // out of step
+      if (random() % 64 == 0) usleep(random() % 200);  // puts ranks out of step
       channel.start(stream);
       channel.finish(stream);
       if (round % 20 == 19) {
@@ -287,7 +288,7 @@ TEST_P(Paths, ARankThatCannotMakeItsMemoryStopsTheSetUpOfAll) {
     comm_.barrier();
     Checked(device_, comm_, choices_[0], ring);
     comm_.barrier();
-    Checked(device_, comm_, choices_[0], ring);  // looks at what is left
+    Checked(device_, comm_, choices_[0], ring);  // checks what remains
   }
 }
 

@@ -1,11 +1,11 @@
-// main of every C++ test: MPI lives round all tests, and a rank's failure is a failure of the run.
+// main of every C++ test: MPI is initialised and finalised around all tests, and a failure on one rank fails the run.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <cstdlib>
 
 int main(int argc, char** argv) {
-  setenv("WEFT_FFT_PATH", WEFT_TEST_FFT_PATH, 0);  // the Python environment's libraries, as the package finds them
+  setenv("WEFT_FFT_PATH", WEFT_TEST_FFT_PATH, 0);  // the libraries of the Python environment, as the package finds them
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   testing::InitGoogleTest(&argc, argv);

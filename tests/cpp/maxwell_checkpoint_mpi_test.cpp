@@ -1,6 +1,5 @@
-// Checkpoints of Maxwell's equations: a run that goes on from one is the run that was not stopped, bit for bit, with
-// waves, a dipole and a matched layer; any number of ranks reads it; what is no such checkpoint is an error that says
-// so.
+// Checkpoints of Maxwell's equations: a run that continues from one is bit-identical to a run that was not stopped,
+// with waves, a dipole and a matched layer; any number of ranks can read it; anything else is an error that says so.
 #include "weft/maxwell/checkpoint.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +27,7 @@ mesh::Mesh box(const mpi::Comm& comm, std::array<std::int64_t, 3> counts = {3, 2
 Options options_of(const mesh::Mesh& mesh, bool driven, Kernels kernels = Kernels::portable, int order = 3) {
   Options options = test::maxwell_options(mesh, order, "host", driven);
   options.kernels = kernels;
-  if (kernels == Kernels::simd) {  // which know no waves
+  if (kernels == Kernels::simd) {  // which do not support waves
     options.waves.clear();
     options.total_field.clear();
   }
@@ -71,7 +70,7 @@ void expect_goes_on(const Options& options, const mesh::Mesh& mesh) {
   const std::string path = save(first.solver, {folder.path, 2, "words"});
   EXPECT_EQ(path, folder.path + "/checkpoint-00000005");
   Begun<T> second(mesh, options);
-  second.solver.step(3, dt);  // what it was before does not matter
+  second.solver.step(3, dt);  // its previous state does not matter
   const mesh::ElementFile file = restore(second.solver, folder.path);
   EXPECT_EQ(file.header().text, "words");
   EXPECT_EQ(second.solver.steps(), 5);
@@ -102,7 +101,7 @@ TEST(MaxwellCheckpoint, ARunThatGoesOnIsTheRunThatWasNotStopped) {
 TEST(MaxwellCheckpoint, TheFileIsTheSameFromAnyRanksAndAnyRanksReadIt) {
   const mpi::Comm all;
   const mesh::Mesh alone = box(mpi::Comm::self()), mesh = box(all);
-  // Fields that follow from the place alone, and a layer that has seen none.
+  // Fields that depend only on position, and a layer that is still at rest.
   Begun<double> one(alone, options_of(alone, true)), several(mesh, options_of(mesh, true));
   const Folder folder(all), other(all);
   const auto content = [](const fs::path& path) {
@@ -131,7 +130,7 @@ TEST(MaxwellCheckpoint, SinglePrecisionAndAnotherOrderReadIt) {
   restore(rounded.solver, folder.path);
   const std::vector<double> exact = low.values();
   EXPECT_EQ(rounded.values(), std::vector<float>(exact.begin(), exact.end()));
-  // Of polynomials of order 2 the energy is the same at order 5.
+  // For polynomials of order 2, the energy is the same at order 5.
   Begun<double> high(mesh, options_of(mesh, false, Kernels::portable, 5));
   restore(high.solver, folder.path);
   EXPECT_EQ(high.solver.steps(), 1);

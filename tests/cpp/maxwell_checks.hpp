@@ -1,4 +1,4 @@
-// Maxwell's equations with everything in them, for tests: three materials, every boundary, a wave, a dipole, a layer.
+// Maxwell's equations with all features, for tests: three materials, every boundary, a wave, a dipole, a layer.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@
 
 namespace weft::test {
 
-// Materials by global element, conditions by boundary in turn. driven: with a plane wave, a dipole at `dipole` and a
-// damping of the first two elements.
+// Materials by global element, conditions by boundary in turn. driven: with a plane wave, a dipole at `dipole`, and
+// damping in the first two elements.
 inline maxwell::Options maxwell_options(const mesh::Mesh& mesh, int order, const char* device, bool driven,
                                         std::array<double, 3> dipole = {0.3, 0.4, 0.2}) {
   using namespace maxwell;
   Options options;
   options.order = order;
   options.device = device::open(device);
-  options.exchange = options.device->is_host() ? "pairwise:direct" : "pairwise:staged";  // nothing to time
+  options.exchange = options.device->is_host() ? "pairwise:direct" : "pairwise:staged";  // no tuning
   constexpr std::array<Condition, 3> conditions{Condition::pec, Condition::pmc, Condition::absorbing};
   for (std::size_t b = 0; b < mesh.boundary_names.size(); ++b)
     options.boundaries[mesh.boundary_names[b]] = conditions[(b + 2) % conditions.size()];

@@ -1,4 +1,5 @@
-// Maxwell's kernels: against the definition, in blocks of points and of columns, and as a GPU would run them.
+// Maxwell's kernels: compared with the definition, with thread blocks of points and of columns, and as a GPU would run
+// them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +19,7 @@ mesh::Mesh box(std::array<std::int64_t, 3> counts) {
       mpi::Comm::self());
 }
 
-// J curl H = sum_d x_d eps_dlm D_l (H . x_m), one sum a derivative.
+// J curl H = sum_d x_d eps_dlm D_l (H . x_m), one sum per derivative.
 std::vector<double> curl_by_definition(const Geometry& shape, int order, const std::vector<double>& fields) {
   const auto& derivative = element::gll(order).derivative;
   const int n = order + 1, points = n * n * n;
@@ -79,14 +80,14 @@ TEST_P(EveryOrder, BothCurlKernelsMatchTheDefinition) {
       const double rate = electric ? media[0] * expected[i] - media[2] * fields[i] : -media[1] * expected[i];
       ASSERT_NEAR(residual[i], -3.5 + 2 * rate, 2e-13 * scale * (order + 1)) << name(threads) << " " << i;
     }
-    std::fill(residual.begin(), residual.end(), std::nan(""));  // what was there does not matter
+    std::fill(residual.begin(), residual.end(), std::nan(""));  // the previous content does not matter
     local.curl(0, 2, fields.data(), residual.data(), stream);
     for (const double value : residual) ASSERT_TRUE(std::isfinite(value));
   }
 }
 INSTANTIATE_TEST_SUITE_P(Maxwell, EveryOrder, testing::Range(1, 16));
 
-// Three steps with everything in them.
+// Three steps with all features.
 std::map<std::int64_t, std::vector<double>> run(const char* device, Threads threads) {
   const mesh::Mesh mesh = box({3, 1, 1});
   Options options = test::maxwell_options(mesh, 3, device, true);
@@ -129,7 +130,7 @@ TEST_P(GpuBranch, IsWrongWithoutAnyOneOfItsBarriers) {
     const fiber::WithoutBarrier without(barrier);
     EXPECT_NE(rates_and_energy(), expected) << "without the barrier at line " << barrier.line;
   }
-  EXPECT_EQ(removed, 2);  // of the curl and of the energy's sum
+  EXPECT_EQ(removed, 2);  // one of the curl and one of the energy's sum
 }
 INSTANTIATE_TEST_SUITE_P(Maxwell, GpuBranch, testing::Values(Threads::points, Threads::columns));
 

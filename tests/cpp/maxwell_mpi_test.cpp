@@ -1,4 +1,4 @@
-// Maxwell's equations on any number of ranks: the same trajectory, the energy's balance, free streams, orientations.
+// Maxwell's equations on any number of ranks: the same trajectory, the energy balance, free streams, orientations.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,8 +26,8 @@ std::vector<double> random_fields(std::int64_t entries, unsigned seed) {
   return values;
 }
 
-// d(energy)/dt of given fields, and the size of what it is the sum of: with W(v) = <v, v> / 2,
-// W(u + r) - W(u - r) = 2 <u, r>.
+// d(energy)/dt of the given fields, and the magnitude of its terms. With W(v) = <v, v> / 2: W(u + r) - W(u - r) = 2 <u,
+// r>.
 std::pair<double, double> power(Operator<double>& op, const std::vector<double>& fields) {
   device::Stream stream(op.options().device);
   std::vector<double> rates(fields.size()), sum(fields), difference(fields);
@@ -76,7 +76,7 @@ TEST(Maxwell, RerunsAreEqualBitForBit) {
   EXPECT_EQ(test::trajectory<double>(mesh, options, 5, 5e-3), test::trajectory<double>(mesh, options, 5, 5e-3));
 }
 
-// The same elements with their axes turned against each other, in every orientation of faces.
+// The same elements with their axes rotated relative to each other, in every orientation of faces.
 TEST(Maxwell, TurnedElementsHaveTheTrajectoryOfOthers) {
   for (const bool curved : {false, true}) {
     constexpr int order = 3, n = order + 1;
@@ -135,7 +135,7 @@ TEST(Maxwell, UpwindFluxAndEveryBoundaryTakeEnergyAndNeverGiveIt) {
         const auto [found, scale] = power(op, random_fields(op.entries(), seed + 10 * mesh.comm.rank()));
         EXPECT_LT(found, -1e-3 * scale) << "order " << order;
       }
-      // Smooth fields jump nowhere: what is lost is lost at the boundary and in the mud.
+      // Smooth fields have no jumps, so energy is lost only at the boundary and in the mud.
       const auto [found, scale] = power(op, test::smooth_fields<double>(mesh, order));
       EXPECT_LT(found, 1e-12 * scale) << "order " << order;
     }
@@ -158,13 +158,13 @@ TEST(Maxwell, ConstantFieldsStayConstantOnCurvedElements) {
   }
 }
 
-// Quarter turns about z take fields with them: the scheme knows no such pair.
+// Quarter turns about z rotate the fields, so the scheme cannot identify such a pair of faces.
 TEST(Maxwell, PeriodicFacesThatAreTurnedAgainstEachOtherAreNamedOnAllRanks) {
   const mpi::Comm comm;
   mesh::WholeMesh whole;
   whole.source = "wedges";
   whole.boundary_names = {"rest"};
-  // A quarter of a ring of as many elements as ranks; its two ends are a periodic pair.
+  // A quarter of a ring with one more element than ranks; its two ends are a periodic pair.
   const int elements = comm.size() + 1;
   std::vector<std::array<double, 3>> nodes;
   for (int e = 0; e < elements; ++e) {

@@ -42,7 +42,7 @@ Options options_for(const mesh::Mesh& mesh, int order, Kernels kernels) {
   return options;
 }
 
-// Values in [-1, 1] that look random, of a global element's entry.
+// Values in [-1, 1] that look random, for an entry of a global element.
 double value_of(std::int64_t element, std::int64_t entry) {
   auto h = static_cast<std::uint64_t>(element * 100003 + entry + 1) * 0x9E3779B97F4A7C15ull;
   h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull;
@@ -81,7 +81,7 @@ void drive(const mesh::Mesh& mesh, Options& options) {
       options.damping.push_back(mesh.element_ids[e] % 3 == 1 ? 1 + value_of(mesh.element_ids[e], i) : 0);
 }
 
-// Rates, and three steps of the Runge-Kutta method in two calls, of the two kinds of kernels on the same fields.
+// Rates, and three steps of the Runge-Kutta method in two calls, with both kinds of kernels on the same fields.
 template <class T>
 void compare(const mesh::Mesh& mesh, int order, Flux flux, int threads = 1, bool driven = false) {
   SCOPED_TRACE("order " + std::to_string(order) + " on " + mesh.source);
@@ -99,7 +99,7 @@ void compare(const mesh::Mesh& mesh, int order, Flux flux, int threads = 1, bool
     Operator<T> op(mesh, options);
     omp_set_num_threads(1);
     const std::vector<T> start = some_fields<T>(mesh, op.entries() / std::max<std::int64_t>(1, mesh.elements()));
-    rates[which].assign(op.entries(), T(NAN));  // all of it must be written
+    rates[which].assign(op.entries(), T(NAN));  // every value must be written
     op.apply(0.1, start.data(), rates[which].data(), stream);
     stream.synchronize();
     Solver<T> solver(op);
@@ -143,7 +143,7 @@ TEST(MaxwellSimd, ThreadsEqualThePortableKernels) {
   for (const int threads : {2, 3})
     compare<double>(box({3, 3, 3}, {true, true, true}, "smooth"), 5, Flux::upwind, threads);
 }
-// Parallelepipeds whose axes are turned against each other: every orientation of faces.
+// Parallelepipeds whose axes are rotated relative to each other: every orientation of faces.
 TEST(MaxwellSimd, FacesOfAnyOrientationEqualThePortableKernels) {
   for (const bool curved : {false, true})
     for (const int order : {1, 4, 7}) {
@@ -164,7 +164,7 @@ TEST(MaxwellSimd, MemoryIsTracesAndForCurvedElementsFrames) {
     double bytes = 0;
     for (const auto& [name, count] : op.memory_bytes())
       if (name != "scratch") bytes += static_cast<double>(count);
-    // docs/cpu-kernels.md: traces 2 x 24 n^2 words an element and of halo faces, frames 9 n^3 + 18 n^2.
+    // docs/cpu-kernels.md: traces take 2 x 24 n^2 words per element plus those of halo faces, frames 9 n^3 + 18 n^2.
     const double n = order + 1, elements = static_cast<double>(mesh->elements());
     const double frames = mesh == &curved ? 9 * n * n * n + 18 * n * n : 0;
     const double halo = static_cast<double>(op.bytes_sent()) / 8;

@@ -37,7 +37,7 @@ struct Solver {
       for (std::int64_t i = 0; i < p.owned; ++i) diagonal.push_back(static_cast<T>(weight(p.dof_ids[i])));
     cg = std::make_unique<MergedCg<T>>(op, preconditioned ? diagonal.data() : nullptr);
   }
-  // Of the preconditioner: any positive numbers show whether it is applied where it should be.
+  // For the preconditioner: any positive numbers show whether it is applied where it should be.
   static double weight(std::int64_t id) { return 1.5 + value_of(3 * id); }
 
   std::vector<T> local(const std::vector<double>& by_id) const {
@@ -56,7 +56,7 @@ struct History {
   std::vector<double> residuals, x;
 };
 
-// Textbook preconditioned CG on dense vectors.
+// Preconditioned CG as in a textbook, on dense vectors.
 template <class T>
 History plain_cg(const SimdProblem<T>& problem, const std::vector<double>& b, std::vector<double> x, int iterations,
                  bool preconditioned) {
@@ -90,7 +90,7 @@ History plain_cg(const SimdProblem<T>& problem, const std::vector<double>& b, st
   return history;
 }
 
-// A right-hand side of the free points.
+// A right-hand side for the free points.
 template <class T>
 std::vector<double> rhs(const SimdProblem<T>& problem) {
   std::vector<double> free(problem.ids_end(), 0);
@@ -111,7 +111,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   return most / largest;
 }
 
-// Solves with both and compares residuals one by one, and solutions.
+// Solves with both methods, and compares residuals one by one, and the solutions.
 template <class T>
 void compare(const mesh::Mesh& mesh, int order, bool dirichlet, Geometry geometry, int iterations, bool preconditioned,
              bool zero_guess, double tolerance, int threads = 1) {
@@ -202,7 +202,8 @@ TEST(MergedCg, ATolerancePassedEndsTheSolveWithASolutionThatSolves) {
 }
 
 TEST(MergedCg, ConvergenceInOneStepSurvivesTheCancellation) {
-  // With lambda x alone (a constant, S x = 0) one step solves: the recurrence for the next residual is all rounding.
+  // With lambda x alone (a constant has S x = 0) a single step solves the system, so the recurrence for the next
+  // residual consists of rounding only.
   const SimdProblem<double> problem(box({3, 3, 2}, "none"), 3, false);
   Solver<double> solver(problem, Geometry::trilinear);
   std::vector<double> b(problem.local + 1, 1.0), x(b.size());

@@ -23,8 +23,8 @@ std::vector<T> all_gather(const std::vector<T>& mine, const mpi::Comm& comm) {
   return all;
 }
 
-// Ids are exactly 1..global_points, and two points have the same id if and only if they have the same coordinates,
-// those of a periodic direction taken modulo its period (0: not periodic).
+// Checks that ids are exactly 1..global_points, and that two points have the same id if and only if they have the same
+// coordinates, where those of a periodic direction are taken modulo its period (0: not periodic).
 inline void expect_ids_match_coordinates(const mesh::Mesh& mesh, int order, std::array<double, 3> period = {}) {
   const auto ids = all_gather(mesh::point_ids(mesh, order), mesh.comm);
   const auto x = all_gather(mesh::point_coordinates(mesh, order), mesh.comm);

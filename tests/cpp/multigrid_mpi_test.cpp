@@ -1,4 +1,4 @@
-// p-multigrid: transfers between orders, Chebyshev smoothing, the V-cycle and the flexible Krylov methods round it.
+// p-multigrid: transfers between orders, Chebyshev smoothing, the V-cycle, and the flexible Krylov methods that use it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -190,7 +190,7 @@ TEST(Multigrid, one_order_alone_is_chebyshev_on_the_diagonal) {
 TEST(Gmres, restarts_and_solves_what_is_not_symmetric) {
   const auto device = device::open("host");
   const mpi::Comm comm;
-  constexpr std::int64_t n = 40;  // a rank: an upwind chain of its own
+  constexpr std::int64_t n = 40;  // per rank: each has its own upwind chain
   solver::PreconditionedSystem<double> system;
   system.entries = system.unknowns = n;
   system.apply = [](double* x, double* y, device::Stream&) {
@@ -208,7 +208,7 @@ TEST(Gmres, restarts_and_solves_what_is_not_symmetric) {
   device::Array<double> b(device, right), x(device, n);
   const auto result = gmres.solve(b.data(), x.data(), true, {.max_iterations = 200, .tolerance = 1e-12}, stream);
   EXPECT_TRUE(result.converged);
-  EXPECT_GT(result.iterations, 6);  // so that it has restarted
+  EXPECT_GT(result.iterations, 6);  // so there were restarts
   for (std::int64_t i = 0; i < n; ++i) EXPECT_NEAR(x.data()[i], exact[i], 1e-10);
   const std::vector<double> bad(n, std::nan(""));
   device::Array<double> nan(device, bad);

@@ -1,4 +1,4 @@
-// The numbering of points: from the vertices, edges and faces of a mesh it is what it is from the ids of all points, on
+// The numbering of points from the vertices, edges and faces of a mesh must equal that from the ids of all points, on
 // any number of ranks and threads.
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -59,7 +59,7 @@ void check(const mesh::Mesh& mesh, const BoundarySet& without) {
       SCOPED_TRACE(mesh.source + ", order " + std::to_string(order) + ", " + std::to_string(lanes) + " lanes");
       const Numbering from_ids(mesh, order, ids, lanes);
       expect_same(Numbering(mesh, order, without, lanes), from_ids);
-      omp_set_num_threads(3);  // blocks of several lanes are divided among them
+      omp_set_num_threads(3);  // blocks of several lanes are divided among these threads
       expect_same(Numbering(mesh, order, without, lanes), lanes == 1 ? from_ids : Numbering(mesh, order, ids, lanes));
       omp_set_num_threads(1);
     }

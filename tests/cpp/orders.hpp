@@ -1,5 +1,5 @@
-// The orders of tests of every order. Where kernels are compiled for another processor than the library's, a few: each
-// is compiled on first use.
+// The orders for tests of every order. If kernels are compiled for another processor than the library's, only a few,
+// because each is compiled on first use.
 #pragma once
 
 #include <vector>

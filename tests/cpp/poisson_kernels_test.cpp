@@ -1,4 +1,4 @@
-// The local operator y_L = (S_L + lambda W) Z x against dense matrices written out from the definition.
+// The local operator y_L = (S_L + lambda W) Z x against dense matrices computed from the definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,9 +23,10 @@ using poisson::Threads;
 
 namespace {
 
-constexpr int elements = 6;  // of which 1..5 are worked on: full and incomplete tiles
+constexpr int elements = 6;  // of which 1..5 are processed: full and incomplete tiles
 
-// Of one shape, or of all of them in turn: with geometry stored and mixed, elements as they come and by their shapes.
+// Elements of one shape, or of all shapes in turn: with geometry stored and mixed, in their own order and ordered by
+// shape.
 struct Kind {
   const char* name;
   Geometry geometry;
@@ -41,7 +42,7 @@ constexpr Kind every_shape{"every shape",
                            {Shape::box, Shape::curved, Shape::box, Shape::affine, Shape::trilinear, Shape::curved}};
 constexpr std::array kinds{stored, trilinear, affine, boxes, every_shape};
 
-// D^T G D u + lambda W u of one element, one sum a line of D.
+// D^T G D u + lambda W u for one element, one sum per line of D.
 std::vector<double> reference_apply(int order, const double* g, const double* w, double lambda, const double* u) {
   const auto& derivative = element::gll(order).derivative;
   const int n = order + 1;
@@ -86,7 +87,7 @@ double largest_error(int order, Threads threads, const Kind& kind, bool indirect
   for (auto& value : u) value = static_cast<T>(uniform(random));
   std::vector<std::int32_t> index;
   std::vector<T> x(points);
-  if (indirect) {  // a permutation, and one masked point that reads the zero behind the vector
+  if (indirect) {  // a permutation, and one masked point that reads the zero after the vector
     index.resize(points);
     for (std::size_t p = 0; p < points; ++p) index[p] = static_cast<std::int32_t>(p);
     std::shuffle(index.begin(), index.end(), random);
@@ -135,8 +136,8 @@ double largest_error(int order, Threads threads, const Kind& kind, bool indirect
   return largest / scale;
 }
 
-// The reference's factors come from derivatives of the nodes, whose rounding grows like n²: on a box of one size they
-// vary by 3e-14 at N = 7 and 1.7e-13 at N = 15. Stored factors are the reference's own.
+// The reference's factors are computed from derivatives of the nodes, whose rounding errors grow like n²: on a box of
+// equal elements they vary by 3e-14 at N = 7 and 1.7e-13 at N = 15. Stored factors are the reference's own.
 double rounding(int order, const Kind& kind) {
   const double of_derivatives = 4.4e-16 * (order + 1) * (order + 1);
   return kind.geometry == Geometry::stored ? 2e-14 : std::max(2e-14, of_derivatives);
@@ -202,14 +203,14 @@ INSTANTIATE_TEST_SUITE_P(
                     GpuCase{4, Threads::columns, boxes, 2}, GpuCase{3, Threads::matrices, trilinear, 4},
                     GpuCase{3, Threads::matrices, affine, 4}, GpuCase{7, Threads::matrices, trilinear, 4}));
 
-// Its launches are those of the cases above.
+// The kernels launched are those of the cases above.
 TEST(PoissonLocalOperator, TakesElementsOfEveryShapeOnAGpu) {
   for (const Threads threads : {Threads::points, Threads::columns, Threads::matrices})
     EXPECT_LT(largest_error<double>(3, threads, every_shape, true, device::open("fiber")), 1e-14);
 }
 
-// Without inverse degrees, which leaves lambda to the caller, and in the mesh's own order, which takes all elements for
-// the most general of them.
+// Without inverse degrees, the lambda term is left to the caller; in the mesh's own order, all elements count as the
+// most general among them.
 TEST(PoissonLocalOperator, LeavesLambdaOutWithoutInverseDegrees) {
   const mesh::Mesh mesh = test::row_of(every_shape.shapes);
   const std::size_t points = elements * 64;

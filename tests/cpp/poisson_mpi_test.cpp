@@ -80,7 +80,7 @@ double dot(const poisson::AnyOperator<T>& op, const std::vector<double>& x, cons
   return sum;
 }
 
-// |r| of every iteration of CG on a right-hand side that depends on the ids alone.
+// |r| in every iteration of CG, for a right-hand side that depends only on the ids.
 template <class T>
 std::vector<double> history(const mesh::Mesh& mesh, const poisson::Options& options, bool jacobi = false,
                             std::vector<double>* solution = nullptr, int iterations = 25, bool fused = false) {
@@ -262,7 +262,7 @@ TEST(PoissonCg, RepeatsBitForBit) {
   }
 }
 
-// What a GPU would do: its kernels, its copies, its batches of iterations.
+// Does what a GPU would do: its kernels, its copies, its batches of iterations.
 TEST(PoissonCg, TheGpuBranchOfEveryKernelGivesTheSameHistory) {
   const mesh::Mesh mesh = box(mpi::Comm());
   for (const bool jacobi : {false, true}) {
@@ -296,7 +296,7 @@ TEST(PoissonCg, GpuSumsAreWrongWithoutTheirBarrier) {
   EXPECT_EQ(removed, 1);
 }
 
-// A x = b for A = diag(1, 2, …) shifted: small systems for the solver's own rules.
+// A x = b for A = diag(1, 2, …), shifted: small systems to test the solver's own rules.
 struct Diagonal {
   explicit Diagonal(std::vector<double> values) : values(std::move(values)) {}
   solver::SolveResult solve(std::vector<double> b, const solver::SolveOptions& options,

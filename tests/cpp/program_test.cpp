@@ -1,4 +1,4 @@
-// Programs run on a GPU's branch of the kernel as on the host's, and codes know whether they depend on time.
+// Programs run on the GPU branch of the kernel as on the host's, and codes know whether they depend on time.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ using namespace weft;
 
 namespace {
 
-constexpr std::int64_t stride = 300, n = 257;  // blocks with a rest, of arrays with more in them
+constexpr std::int64_t stride = 300, n = 257;  // full blocks and a remainder, in arrays that are longer
 
 template <class T>
 std::vector<T> run(const char* which, const program::Code& code) {
@@ -26,7 +26,7 @@ std::vector<T> run(const char* which, const program::Code& code) {
   return values.download();
 }
 
-// Every operation in turn: o(x, y) of two values, then added up.
+// Every operation in turn: o(x, y) of two values, all added up.
 program::Code everything() {
   std::vector<std::int32_t> code{program_t};
   std::vector<double> constants;
@@ -37,7 +37,7 @@ program::Code everything() {
     if (o == program_constant) constants.push_back(-1.5);
     code.push_back(o);
     if (o == program_swap) code.push_back(program_subtract);
-    // What is no number (the root of what is below 0) must not hide what comes later.
+    // A NaN (the root of a negative number) must not hide later errors.
     code.insert(code.end(), {program_constant, program_minimum, program_constant, program_maximum});
     constants.insert(constants.end(), {2.0, -2.0});
     if (o == program_sqrt || o == program_log || o == program_power)
@@ -63,7 +63,7 @@ TYPED_TEST(Programs, GiveOnAGpuWhatTheyGiveOnTheHostAndWriteNothingElse) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
     fiber::seed(seed);
     const auto found = run<TypeParam>("fiber", code);
-    // The same functions of the C library, which the compiler may call one by one or many at a time.
+    // The same functions of the C library, which the compiler may call one at a time or several at once.
     for (std::int64_t i = 0; i < stride; ++i) ASSERT_NEAR(found[i], expected[i], 1e-6 * sizeof(float)) << i;
   }
 }

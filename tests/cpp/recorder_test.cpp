@@ -69,7 +69,8 @@ TEST(Recorder, WhatHappensInAPauseLeavesNoIntervalAndASpanAroundItDoes) {
 
 TEST(Recorder, ExclusiveTimesOfNestedSpansAddUpToTheOutermost) {
   const Recording recording;
-  // outer [0, 100] holds mpi [10, 40], which holds copy [20, 25], and launch [40, 60]; recorded in order of closing.
+  // outer [0, 100] contains mpi [10, 40], which contains copy [20, 25], and launch [40, 60]; recorded in the order in
+  // which they end.
   record(host("copy", Category::copy, 20, 25));
   record(host("mpi", Category::mpi, 10, 40));
   record(host("launch", Category::launch, 40, 60));
@@ -85,7 +86,7 @@ TEST(Recorder, ExclusiveTimesOfNestedSpansAddUpToTheOutermost) {
 
 TEST(Recorder, APhaseHasWhatWasOpenedInsideItLessThePhasesInIt) {
   const Recording recording;
-  // step [0, 100] holds pressure [10, 80], which holds send [20, 30] and exchange [40, 70] with wait [50, 65].
+  // step [0, 100] contains pressure [10, 80], which contains send [20, 30] and exchange [40, 70] with wait [50, 65].
   record(host("send", Category::mpi, 20, 30));
   record(host("wait", Category::mpi, 50, 65));
   record(host("exchange", Category::cpu, 40, 70));

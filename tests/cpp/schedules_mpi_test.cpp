@@ -1,5 +1,5 @@
 // Every schedule by itself: random parts between random ranks, several transfers in flight, messages longer than an int
-// can count. Run on many ranks: crystal's steps depend on their number.
+// can count. It runs on many ranks, because crystal's steps depend on their number.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ extern "C" int MPI_Send_init(const void* from, int count, MPI_Datatype type, int
 
 namespace {
 
-// Who sends how many words to whom, the same on all ranks.
+// How many words each rank sends to each other rank, the same on all ranks.
 class Traffic {
  public:
   Traffic(unsigned seed, int ranks) : ranks_(ranks), words_(static_cast<std::size_t>(ranks * ranks)) {
@@ -40,7 +40,7 @@ class Traffic {
         const bool near = (from - to + ranks) % ranks <= 1 || (to - from + ranks) % ranks <= 1;
         const auto draw = random();
         bool talk = draw % 3 == 0;                           // sparse
-        if (kind == 1) talk = true;                          // everybody, to itself too
+        if (kind == 1) talk = true;                          // all ranks, to themselves too
         if (kind == 2) talk = near && from != to;            // a ring
         if (kind == 3) talk = from == 0 || to == 0;          // one rank has everything
         if (kind == 4) talk = from % 2 == 0 && to % 2 == 0;  // the others have no neighbours
@@ -62,7 +62,7 @@ Word value(int from, int to, std::size_t i, int round) {
   return static_cast<Word>(1 + from + 100 * to + 10000 * static_cast<int>(i) + 7 * round);
 }
 
-// A transfer of words with its buffers. Parts lie apart and in no order of ranks.
+// A transfer of words with its buffers. Parts have gaps between them and are not in the order of ranks.
 template <class Word>
 class Tested {
  public:
@@ -150,12 +150,12 @@ TEST(Schedules, TransfersInFlightTogetherDoNotMix) {
   }
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::mt19937 random(1);  // one order on all ranks
+  std::mt19937 random(1);  // the same order on all ranks
   for (int round = 0; round < 3; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t t : order) all[t]->start(round + static_cast<int>(t));
     std::int64_t one = 1;
-    comm.sum(&one, 1);  // a collective of the caller's in between
+    comm.sum(&one, 1);  // with a collective of the caller in between
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t t : order) all[t]->finish(round + static_cast<int>(t));
   }
@@ -192,7 +192,7 @@ TEST(Schedules, ARankWhosePartsAreWrongStopsAllAndTheNextTransferWorks) {
   constexpr std::size_t too_much = std::size_t{1} << 40;  // in units of 4: more than an int
   for (const Schedule schedule : {Schedule::alltoallv, Schedule::neighbor})
     EXPECT_THROW(make_transfer(schedule, only_to_itself(last ? too_much + 4 : 8)), weft::mpi::CollectiveError);
-  if (comm.size() > 1) {  // rank 0 does not expect what the last rank sends it
+  if (comm.size() > 1) {  // rank 0 does not expect the message of the last rank
     Route wrong = only_to_itself(8);
     if (last) wrong.parts.insert(wrong.parts.begin(), {0, 8, 8, 8, 0});
     EXPECT_THROW(make_transfer(Schedule::crystal, wrong), weft::mpi::CollectiveError);
@@ -211,12 +211,12 @@ TEST(Schedules, ATopologyIsMadeOnceForTheSameNeighbours) {
   EXPECT_NE(first, none);
   EXPECT_EQ(weft::mpi::graph(comm, ring), first);
   EXPECT_EQ(weft::mpi::graph(comm, {}), none);
-  // A list that is new on one rank only is new.
+  // A list that is new on only one rank counts as new.
   auto other = weft::mpi::graph(comm, comm.rank() == 0 ? std::vector<int>{0} : std::vector<int>{});
   EXPECT_NE(other, none);
 
-  // The next call frees what no rank uses any more, and keeps what one still does.
-  if (comm.size() == 1) return;  // there `other` is the ring
+  // The next call frees what no rank uses any more, and keeps what some rank still uses.
+  if (comm.size() == 1) return;  // then `other` is the ring
   const std::size_t before_release = weft::mpi::graph_count(comm);
   other.reset();
   if (comm.rank() > 0) none.reset();
@@ -224,14 +224,14 @@ TEST(Schedules, ATopologyIsMadeOnceForTheSameNeighbours) {
   EXPECT_EQ(weft::mpi::graph_count(comm), before_release - 1);
   none.reset();
   first.reset();
-  EXPECT_NE(weft::mpi::graph(comm, ring), nullptr);  // found, and used again
+  EXPECT_NE(weft::mpi::graph(comm, ring), nullptr);  // found and used again
   EXPECT_EQ(weft::mpi::graph_count(comm), before_release - 2);
 }
 
 namespace {
 
-// Address space of `bytes` in which one MiB of memory repeats: long messages without long memory. The last page is its
-// own.
+// An address range of `bytes` in which one MiB of memory repeats, for long messages without much memory. The last page
+// has its own memory.
 class LongBuffer {
  public:
   explicit LongBuffer(std::size_t bytes) : bytes_(bytes) {
@@ -266,7 +266,7 @@ class LongBuffer {
 TEST(Schedules, MessagesAndPlacesLongerThanAnIntCanCountArriveWhole) {
   const Comm comm;
   if (comm.size() != 2) GTEST_SKIP() << "for two ranks";
-  // One way 2 GiB and two pages, of which the last arrives behind the end of what an int can name; back one page.
+  // One way 2 GiB and two pages, the last of which is beyond what an int can count; the other way one page.
   constexpr std::size_t bytes = (std::size_t{1} << 31) + 2 * LongBuffer::page;
   const LongBuffer send(bytes), receive(bytes);
   for (const Schedule schedule : schedules()) {

@@ -1,5 +1,5 @@
-// Set-up on up to 64 ranks: what every rank is told of sharing agrees with the others', and what it takes is of the
-// order of what a rank has and shares, as the recorder counts it.
+// Set-up on up to 64 ranks: what the ranks learn about sharing is consistent, and the messages, as counted by the
+// recorder, scale with what a rank has and shares.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Traffic {
   std::int64_t messages = 0, bytes = 0;
 };
 
-// find_sharing with its messages counted.
+// find_sharing, counting its messages.
 Sharing counted(const Ids& distinct, const mpi::Comm& comm, Traffic& traffic) {
   trace::enable(true);
   Sharing sharing = find_sharing(distinct, comm);
@@ -42,7 +42,7 @@ void check(const Ids& ids, const mpi::Comm& comm) {
   Traffic traffic;
   const Sharing sharing = counted(mine.ids, comm, traffic);
 
-  // Holders: those that have the id, and the same list at each.
+  // Holders: exactly the ranks that have the id, and the same list on each of them.
   std::map<std::int64_t, std::vector<std::int32_t>> holders, told;
   std::map<std::int64_t, std::int64_t> multiplicity;
   const auto all = of_all_ranks(ids, comm);
@@ -60,7 +60,7 @@ void check(const Ids& ids, const mpi::Comm& comm) {
     told[mine.ids[static_cast<std::size_t>(sharing.positions[s])]] = {sharing.holders.begin() + sharing.begin[s],
                                                                       sharing.holders.begin() + sharing.begin[s + 1]};
   }
-  std::int64_t mine_told_words = 0;  // what this rank had to be told, and what it may have to tell as home or relay
+  std::int64_t mine_told_words = 0;  // what this rank has to be told, and what it may have to tell as home or relay
   std::int64_t may_tell_words = 0, all_words = 0;
   const auto copies = static_cast<std::int64_t>(directory::most_copies);
   for (const auto& [id, who] : holders) {
@@ -70,7 +70,7 @@ void check(const Ids& ids, const mpi::Comm& comm) {
       EXPECT_EQ(told[id], who) << id;
     }
     const auto count = static_cast<std::int64_t>(who.size());
-    all_words += count;  // asked
+    all_words += count;  // questions
     if (count == 1) continue;
     all_words += count * (count + 2);
     if (have) mine_told_words += count + 2;
@@ -89,7 +89,7 @@ void check(const Ids& ids, const mpi::Comm& comm) {
   comm.sum(&total, 1);
   EXPECT_LE(total, 8 * all_words) << "a list of holders reaches each of them once";
 
-  // The simulation of very many ranks (benchmarks/setup_at_scale) counts what is really sent.
+  // The simulation of very many ranks (benchmarks/setup_at_scale) counts exactly what is sent here.
   const simulated::Decomposition decomposition{
       .ranks = comm.size(),
       .ids = [&](std::int32_t rank) { return points_by_id(all[static_cast<std::size_t>(rank)]).ids; },
@@ -99,7 +99,7 @@ void check(const Ids& ids, const mpi::Comm& comm) {
   EXPECT_EQ(traffic.messages, expected_traffic.messages_sent);
   EXPECT_EQ(traffic.bytes, expected_traffic.bytes_sent);
 
-  // Assembly: every id has one owner; neighbours know each other, and how much they exchange.
+  // Assembly: every id has one owner; neighbours agree on how much they exchange.
   const Assembly assembly(ids, 64, comm);
   EXPECT_EQ(assembly.global, static_cast<std::int64_t>(holders.size()));
   std::vector<std::int64_t> to(static_cast<std::size_t>(comm.size())), from(to), expected(to);
@@ -110,7 +110,7 @@ void check(const Ids& ids, const mpi::Comm& comm) {
   MPI_Alltoall(to.data(), 1, MPI_INT64_T, expected.data(), 1, MPI_INT64_T, comm.get());
   EXPECT_EQ(from, expected);
 
-  // The gather of ones counts points; the gather-scatter gives every point the count of its id.
+  // The gather of ones counts points; the gather-scatter gives every point the number of points with its id.
   const auto host = device::open("host");
   device::Stream stream(host);
   GatherScatter<std::int64_t> gs(ids, comm, host, Choice{});

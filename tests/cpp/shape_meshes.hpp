@@ -21,7 +21,7 @@ inline mesh::Mesh box_of(std::array<std::int64_t, 3> counts, const std::string& 
   return mesh::make_box(options, comm);
 }
 
-// Moves every node of element e to place(its coordinates in the element, each from 0 to 1).
+// Moves every node of element e to place(its coordinates within the element, each from 0 to 1).
 template <class Place>
 void place_nodes(mesh::Mesh& mesh, std::int64_t e, const Place& place) {
   const std::vector<double>& points = element::gll(mesh.geometry_order).points;
@@ -35,7 +35,7 @@ void place_nodes(mesh::Mesh& mesh, std::int64_t e, const Place& place) {
       }
 }
 
-// Elements of these shapes, on this rank, each by itself round the origin.
+// Elements of these shapes, on this rank, each a separate element around the origin.
 inline mesh::Mesh row_of(std::span<const mesh::Shape> shapes) {
   mesh::Mesh mesh = box_of({std::ssize(shapes), 1, 1}, "smooth", mpi::Comm::self());
   for (std::int64_t e = 0; e < std::ssize(shapes); ++e) {
@@ -51,7 +51,7 @@ inline mesh::Mesh row_of(std::span<const mesh::Shape> shapes) {
   return mesh;
 }
 
-// A box of elements with right angles, one of whose inner vertices is moved: by `by` of an element's length.
+// A box of rectangular elements, in which one inner vertex is displaced by `by` times the length of an element.
 inline mesh::Mesh with_moved_vertex(double by) {
   mesh::Mesh mesh = box_of({6, 4, 3}, "none", mpi::Comm());
   double* const nodes = mesh.nodes.change().data();
@@ -61,7 +61,7 @@ inline mesh::Mesh with_moved_vertex(double by) {
   return mesh;
 }
 
-// Curved elements where x < 1/2, elements with right angles elsewhere, by nodes of a high order.
+// Curved elements for x < 1/2, rectangular elements elsewhere, given by nodes of a high order.
 inline mesh::Mesh half_curved(const mpi::Comm& comm = mpi::Comm()) {
   mesh::Mesh mesh = box_of({8, 2, 2}, "smooth", comm);
   for (std::int64_t e = 0; e < mesh.elements(); ++e) {

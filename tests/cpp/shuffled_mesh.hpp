@@ -1,4 +1,4 @@
-// A mesh whose elements have their axes turned against each other.
+// A mesh whose elements have their axes rotated relative to each other.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace weft::test {
 
-// 3 x 2 x 2 elements of a sheared box. turned: each with axes of its own, right-handed, so that faces meet in every
-// orientation; else all with the same. (collective)
+// 3 x 2 x 2 elements of a sheared box. turned: each element has its own right-handed axes, so that faces meet in every
+// orientation; otherwise all have the same axes. (collective)
 inline mesh::Mesh shuffled_mesh(bool curved, bool turned = true) {
   constexpr std::array<std::int64_t, 3> counts{3, 2, 2};
   const mpi::Comm comm;
@@ -29,10 +29,10 @@ inline mesh::Mesh shuffled_mesh(bool curved, bool turned = true) {
             {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {0, 2, 1}, {2, 1, 0}, {1, 0, 2}}};
         const int turn = turned ? static_cast<int>(element * 7 % 24) : 0;
         const std::array<int, 3>& axes = permutations[turn % 6];  // local direction d runs along axes[d]
-        // Two flips of four; an odd permutation needs an odd number of them.
+        // Two of four flips are chosen; an odd permutation needs an odd number of flips.
         std::array<bool, 3> flip{(turn / 6) % 2 == 1, (turn / 12) % 2 == 1, false};
         flip[2] = (flip[0] != flip[1]) != (turn % 6 >= 3);
-        // The lattice place, in cells / q, of a local node.
+        // The lattice position, in units of cells / q, of a local node.
         const auto place = [&](std::array<int, 3> local) {
           std::array<std::int64_t, 3> at{};
           for (int d = 0; d < 3; ++d) at[axes[d]] = cell[axes[d]] * q + (flip[d] ? q - local[d] : local[d]);

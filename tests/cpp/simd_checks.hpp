@@ -1,4 +1,5 @@
-// A plain reference for the SIMD operator and CG: dense vectors by global id on every rank, loops as in the paper.
+// A simple reference for the SIMD operator and CG: dense vectors by global id on every rank, with loops as in the
+// paper.
 #pragma once
 
 #include <omp.h>
@@ -23,7 +24,7 @@
 
 namespace weft::poisson {
 
-// Values in [-1, 1] that look random and depend on the id alone.
+// Values in [-1, 1] that look random and depend only on the id.
 inline double value_of(std::int64_t id) {
   auto h = static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15ull;
   h = (h ^ (h >> 29)) * 0xBF58476D1CE4E5B9ull;
@@ -53,9 +54,9 @@ template <class T>
 struct SimdProblem {
   int order;
   space::Numbering numbering;
-  mesh::Mesh mesh;                    // elements and points in the order of execution
+  mesh::Mesh mesh;                    // elements and points in execution order
   std::vector<std::int64_t> ids;      // [E][n^3]
-  std::vector<std::int64_t> dof_ids;  // [local] of the entries of vectors
+  std::vector<std::int64_t> dof_ids;  // [local] of the vectors' entries
   std::int64_t owned, local;
 
   SimdProblem(const mesh::Mesh& original, int order, bool dirichlet)
@@ -71,7 +72,7 @@ struct SimdProblem {
     for (std::size_t p = 0; p < ids.size(); ++p)
       if (numbering.index[p] < local) dof_ids[numbering.index[p]] = ids[p];
   }
-  // Planned for a number of threads.
+  // A space whose plan is for a given number of threads.
   std::unique_ptr<space::Space<T>> make_space(int threads = 1) const {
     omp_set_num_threads(threads);
     space::Options options;

@@ -33,14 +33,14 @@ constexpr double lambda = 0.1;
 
 template <class T>
 std::vector<T> apply(const SimdOperator<T>& op, const SimdProblem<T>& problem, const std::vector<double>& x) {
-  std::vector<T> in(problem.local + 1, 0), out(problem.local + 1, T(1e30));  // begin() must overwrite all
+  std::vector<T> in(problem.local + 1, 0), out(problem.local + 1, T(1e30));  // begin() must overwrite everything
   for (std::int64_t i = 0; i < problem.local; ++i) in[i] = static_cast<T>(x[problem.dof_ids[i]]);
   op.begin(in.data(), out.data());
   op.work(in.data(), out.data(), space::all_parts);
   return out;
 }
 
-// Largest difference to the reference over all ids, relative to the largest value.
+// The largest difference from the reference over all ids, relative to the largest value.
 template <class T>
 double error(const SimdProblem<T>& problem, Geometry geometry, int threads) {
   const auto space = problem.make_space(threads);
@@ -117,13 +117,13 @@ void all_accesses(int order) {
   }
 }
 TEST(SimdOperator, EveryAccessToSurfacePointsGivesTheSameBits) {
-  for (const int order : {2, 9}) all_accesses<double>(order);  // on columns of an odd and an even number of points
+  for (const int order : {2, 9}) all_accesses<double>(order);  // with columns of an odd and an even number of points
   all_accesses<float>(2);
 }
 
 TEST(SimdOperator, AParallelepipedAsSuchAsTrilinearAndAsStoredIsOneOperator) {
   for (const int order : test::all_orders()) {
-    // Moved by less than shapes tell apart, by more, and visibly.
+    // Displaced by less than shapes can distinguish, by more, and visibly.
     for (const double by : {0.0, 1e-13, 0.2}) {
       const SimdProblem<double> problem(with_moved_vertex(by), order, false);
       EXPECT_LT(error(problem, Geometry::trilinear, 1), 1e-13) << "order " << order << ", moved by " << by;
@@ -164,7 +164,7 @@ TEST(SimdOperator, MixedGeometryStoresCurvedElementsAlone) {
   }
 }
 
-// A cache of its own while it lives.
+// Its own cache folder during its lifetime.
 class OwnCache {
  public:
   explicit OwnCache(const mpi::Comm& comm) : folder_(comm) {
@@ -186,7 +186,7 @@ class OwnCache {
   std::optional<std::string> before_;
 };
 
-// Lets the one choice of the metric in a cache be `choice`.
+// Replaces the only choice of the metric in a cache by `choice`.
 void replace_kept_metric(const std::string& folder, const std::string& choice) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -195,7 +195,7 @@ void replace_kept_metric(const std::string& folder, const std::string& choice) {
   std::ifstream file(files[0], std::ios::binary);
   std::string magic;
   std::getline(file, magic);
-  std::array<std::uint64_t, 3> sizes;  // of the key, of the value; and a check sum
+  std::array<std::uint64_t, 3> sizes;  // of the key and of the value; then a checksum
   file.read(reinterpret_cast<char*>(sizes.data()), sizeof sizes);
   std::string key(sizes[0], ' ');
   file.read(key.data(), static_cast<std::streamsize>(key.size()));

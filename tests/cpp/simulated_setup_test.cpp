@@ -1,5 +1,5 @@
-// The set-up on simulated ranks (benchmarks/setup_at_scale), small: what ranks are told is right, and no rank is
-// flooded.
+// The set-up on simulated ranks (benchmarks/setup_at_scale), at a small size: ranks get correct data, and no rank gets
+// too many messages.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -48,7 +48,7 @@ TEST(SimulatedSetup, EveryRankOfManyIsToldOfItsNeighboursForTheOrderOfWhatItHold
   const Result result = run_and_check_all(structured(boxes));
   EXPECT_EQ(result.exchanges, 2);
   for (const Counts& rank : result.ranks) {
-    // Every id is asked for once; of a shared one a list of at most 2 + 8 words comes back.
+    // Every id is asked for once; for a shared id, a list of at most 2 + 8 words comes back.
     EXPECT_LE(rank.bytes_sent + rank.bytes_received, 8 * 4 * 10 * rank.ids);
     EXPECT_LE(rank.messages_sent, 2 * rank.ids);
   }
@@ -62,7 +62,7 @@ TEST(SimulatedSetup, NeitherAnIdOfAllRanksNorARankOfAllIdsFloodsAnyOther) {
   const std::int64_t list = 8 * (d.ranks + 2);
   for (std::size_t rank = 0; rank < result.ranks.size(); ++rank) {
     if (rank == static_cast<std::size_t>(d.ranks / 2)) continue;
-    // The common id: one list comes, at most most_copies go as home and as many as relay.
+    // The common id: one list arrives; at most most_copies are sent as home, and as many as relay.
     EXPECT_LE(result.ranks[rank].bytes_sent,
               2 * static_cast<std::int64_t>(weft::exchange::directory::most_copies) * list + 8 * 64 * 200);
   }

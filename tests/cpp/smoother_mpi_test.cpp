@@ -1,4 +1,4 @@
-// Smoothers of multigrid's levels: overlapping Schwarz by fast diagonalisation, Chebyshev polynomials, their kernels.
+// The smoothers of multigrid levels: overlapping Schwarz by fast diagonalisation, Chebyshev polynomials, their kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -120,7 +120,7 @@ TEST(Schwarz, is_the_inverse_on_one_element) {
   }
 }
 
-// Subdomains that have no edges to go beyond are solved exactly: what is within the first element comes back.
+// Subdomains without edges to go beyond are solved exactly, so a solution inside the first element is recovered.
 TEST(Schwarz, solves_a_subdomain_of_elements_of_several_lengths) {
   if (mpi::Comm().size() > 1) GTEST_SKIP() << "the next test compares ranks";
   mesh::Mesh mesh = box("none", {3, 1, 1});
@@ -129,7 +129,7 @@ TEST(Schwarz, solves_a_subdomain_of_elements_of_several_lengths) {
   for (const Kernels kernels : {Kernels::portable, Kernels::simd}) {
     poisson::Operator<double> op(mesh, options_for(5, kernels));
     const std::vector<double> place = op.coordinates();
-    // Of the middle element and one layer beyond its faces.
+    // For the middle element and one layer beyond its faces.
     const double left = (1.0 / 3) * (4.0 / 3), right = (2.0 / 3) * (5.0 / 3);
     std::vector<double> layers;
     for (std::int64_t i = 0; i < op.unknowns(); ++i) layers.push_back(place[3 * i]);
@@ -183,7 +183,7 @@ TEST(Schwarz, the_gpu_branch_agrees_and_needs_each_of_its_barriers) {
   std::vector<fiber::Barrier> mine;
   for (const fiber::Barrier& barrier : fiber::take_barriers_met())
     if (barrier.file.find("schwarz") != std::string::npos) mine.push_back(barrier);
-  EXPECT_EQ(mine.size(), 4u);  // the last is not needed at this order
+  EXPECT_EQ(mine.size(), 4u);  // the last level is not needed at this order
   for (const fiber::Barrier& barrier : mine) {
     const fiber::WithoutBarrier without(barrier);
     const std::vector<double> wrong = found("fiber");
@@ -264,8 +264,8 @@ TEST(Smoother, leaves_the_residual_it_says) {
   }
 }
 
-// That of the diagonal is symmetric, so that a cycle is; the restricted Schwarz method is not, and flexible Krylov
-// methods are what it needs.
+// With the diagonal, the smoother is symmetric, and so is a cycle. The restricted Schwarz method is not symmetric, and
+// needs flexible Krylov methods.
 TEST(Smoother, chebyshev_jacobi_is_symmetric_and_restricted_schwarz_is_not) {
   const mesh::Mesh mesh = box("smooth", {3, 3, 3});
   poisson::Operator<double> op(mesh, options_for(4, Kernels::simd));

@@ -1,4 +1,4 @@
-// The kernels of component CG and of projections: the GPU branch against the host's, and every barrier needed.
+// The kernels of component CG and of projections: the GPU branch gives the host's results, and every barrier is needed.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -13,7 +13,7 @@ using namespace weft;
 
 namespace {
 
-constexpr long n = 4500, entries = 4600;  // two blocks of entries, the second ragged
+constexpr long n = 4500, entries = 4600;  // two blocks of entries, the second incomplete
 constexpr int fields = 2, vectors = 3;
 
 struct Scalars {
@@ -31,7 +31,7 @@ std::vector<double> numbers(std::size_t size, double frequency) {
   return values;
 }
 
-// Everything the kernels write, one after the other.
+// All results of the kernels, one after the other.
 std::vector<double> everything(const std::string& name) {
   const auto device = device::open(name);
   device::Stream stream(device);

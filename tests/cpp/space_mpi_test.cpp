@@ -1,4 +1,4 @@
-// The space under every operator: numbering, Z and its transpose, communication behind the work of elements.
+// The space under every operator: numbering, Z and its transpose, and overlap of communication with work on elements.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ space::Options options_for(int order, Kernels kernels, const std::string& device
   return options;
 }
 
-// Looks random and depends on the numbers alone.
+// Looks random and depends only on the numbers.
 double noise(std::int64_t i, int seed) {
   std::uint64_t x = static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(seed) * 77777u;
   x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9u;
@@ -71,7 +71,7 @@ TEST(Space, ReorderingToExecutionAndBackIsTheIdentity) {
   EXPECT_EQ(space.numbering().from_execution<std::int32_t>(there), values);
 }
 
-// (Z^T v, x) = (v, Z x) over all ranks, with Z x by at_points().
+// (Z^T v, x) = (v, Z x) over all ranks, with Z x from at_points().
 TEST(Gather, IsTheAdjointOfTheScatter) {
   for (const char* device : {"host", "fiber"}) {
     for (const bool dirichlet : {false, true}) {
@@ -103,7 +103,7 @@ TEST(Gather, IsTheAdjointOfTheScatter) {
           const double right = std::inner_product(at.begin(), at.end(), &v[f * points], 0.0);
           EXPECT_NEAR(summed(space.comm(), left), summed(space.comm(), right), 1e-11);
         }
-        // One field by its own kernel, and with lambda x and the product.
+        // One field with its own kernel, and with lambda x and the product.
         device::Array<double> one(space.device(), std::vector<double>(entries, std::nan(""))),
             in(space.device(), entries);
         in.zero();
@@ -143,7 +143,7 @@ TEST(Gather, ListsMadePieceByPieceAreThoseMadeAtOnce) {
   }
 }
 
-// What overlap() calls, and what it has done by then.
+// What overlap() calls, and what must have been done by then.
 TEST(Overlap, CallsItsPartsInOrderWithWhatTheyNeedInPlace) {
   for (const Kernels kernels : {Kernels::portable, Kernels::simd}) {
     SCOPED_TRACE(space::name(kernels));
@@ -184,7 +184,7 @@ TEST(Overlap, CallsItsPartsInOrderWithWhatTheyNeedInPlace) {
     EXPECT_EQ(calls, alone ? (std::vector<std::string>{"before", "02", "after"})
                            : (std::vector<std::string>{"before", "00", "11", "22", "after"}));
     EXPECT_EQ(worked.end, space.elements());
-    // Each rank that has a point has added 1 to its owner's entry.
+    // Each rank that has the point has added 1 to its owner's entry.
     double sum = std::accumulate(y.begin(), y.begin() + unknowns, 0.0);
     EXPECT_EQ(summed(space.comm(), sum), summed(space.comm(), static_cast<double>(entries - 1)));
   }

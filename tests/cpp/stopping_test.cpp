@@ -1,4 +1,4 @@
-// The rule that ends iterative solves, on made-up histories of residuals.
+// The rule that ends iterative solves, on invented histories of residuals.
 #include "weft/solver/stopping.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Takes norms until the rule ends the solve or there are no more.
+// Passes norms to the rule until it ends the solve or there are none left.
 SolveResult after(const SolveOptions& options, std::initializer_list<double> norms) {
   StoppingRule rule(options);
   for (const double norm : norms)
@@ -61,14 +61,14 @@ TEST(StoppingRule, AZeroRightHandSideNeedsNoIteration) {
     EXPECT_TRUE(found.converged);
     EXPECT_EQ(found.iterations, 0);
   }
-  EXPECT_EQ(after({.absolute = 1e-3}, {1e-4}).iterations, 0);  // and neither does a good first guess
+  EXPECT_EQ(after({.absolute = 1e-3}, {1e-4}).iterations, 0);  // nor does a good first guess
 }
 
 TEST(StoppingRule, WithoutAToleranceAllIterationsAreDone) {
   const SolveResult found = after({.max_iterations = 3}, {1, 1e-9, 1e-30, 1e-40, 1e-50});
   EXPECT_TRUE(found.converged);
   EXPECT_EQ(found.iterations, 3);
-  EXPECT_EQ(after({.max_iterations = 3}, {1, 0, 1}).iterations, 1);  // unless nothing is left
+  EXPECT_EQ(after({.max_iterations = 3}, {1, 0, 1}).iterations, 1);  // unless nothing remains
   EXPECT_EQ(after({.max_iterations = 0}, {1, 1}).iterations, 0);
 }
 

@@ -1,4 +1,5 @@
-// Tuned exchanges on real ranks: all choose alike, values are those of any forced choice, losers leave nothing behind.
+// Tuned exchanges on real ranks: all ranks choose the same, the values are those of any forced choice, and rejected
+// candidates leave nothing behind.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -20,11 +21,11 @@
 using namespace weft;
 using namespace weft::exchange;
 
-// MPI's profiling interface: what is made and freed is counted.
+// MPI's profiling interface: counts what is created and freed.
 namespace {
 std::int64_t requests_alive = 0, communicators_alive = 0;
-bool refuse = false;            // this rank's next topology is said to be impossible
-const void* instead = nullptr;  // what this rank's next alltoallv sends
+bool refuse = false;            // makes this rank's next topology fail
+const void* instead = nullptr;  // replaces what this rank's next alltoallv sends
 }  // namespace
 extern "C" {
 int MPI_Send_init(const void* buffer, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* r) {
@@ -80,7 +81,7 @@ int MPI_Comm_free(MPI_Comm* comm) {
 
 namespace {
 
-// A hundred ids that neighbours in a ring share, ten that all share.
+// A hundred ids shared by neighbours in a ring, and ten shared by all ranks.
 Ids ring(const mpi::Comm& comm) {
   Ids ids;
   for (const int r : {comm.rank(), (comm.rank() + 1) % comm.size()}) {
@@ -109,7 +110,7 @@ void expect_fastest(const Tuning& tuning, const mpi::Comm& comm) {
   }
   EXPECT_GT(chosen, 0);
   EXPECT_GT(tuning.seconds, 0);
-  // The same on all ranks: text and all numbers.
+  // The text and all numbers are the same on all ranks.
   const std::string text = to_text(tuning);
   for (const auto& other : of_all_ranks(std::vector<char>(text.begin(), text.end()), comm)) {
     EXPECT_EQ(std::string(other.begin(), other.end()), text);
@@ -154,7 +155,7 @@ TEST(Tuned, ATraceHoldsThatItWasTunedAndNotTheTrials) {
   std::map<std::string, int> calls;
   for (const trace::Interval& interval : found) ++calls[interval.name];
   EXPECT_EQ(calls["tune exchange"], comm.size() > 1 ? 1 : 0);
-  // A first transfer of each candidate, of messages to every other rank, and the steps of set-up.
+  // A first transfer of each candidate, with messages to every other rank, plus the steps of set-up.
   const std::size_t most = 20 * static_cast<std::size_t>(comm.size() + 1) * candidates("auto", *host, comm).size();
   EXPECT_LE(found.size(), most);
   EXPECT_TRUE(comm.size() == 1 || calls["wait"] > 0);
@@ -180,7 +181,7 @@ TEST(Tuned, RanksWithoutNeighboursTakePartAndPatternsWithoutAnyAreNotTimed) {
   const mpi::Comm comm;
   const auto host = device::open("host");
   device::Stream stream(host);
-  // The first two ranks share an id, the others nothing.
+  // The first two ranks share an id; the others share nothing.
   const Ids ids{comm.rank() < 2 ? 1 : 10 + comm.rank()};
   GatherScatter<std::int32_t> gs(ids, comm, host);
   expect_fastest(gs.tuning(), comm);
@@ -193,7 +194,7 @@ TEST(Tuned, RanksWithoutNeighboursTakePartAndPatternsWithoutAnyAreNotTimed) {
 }
 
 TEST(Tuned, ACandidateThatCannotBeMadeOrBringsOtherValuesIsOutOnAllRanksAndTheTableSaysWhy) {
-  MPI_Comm own = MPI_COMM_NULL;  // for which no topology is there yet
+  MPI_Comm own = MPI_COMM_NULL;  // a communicator that has no topology yet
   MPI_Comm_dup(MPI_COMM_WORLD, &own);
   const mpi::Comm comm(own);
   MPI_Comm_free(&own);
@@ -241,7 +242,7 @@ TEST(Tuned, LosersLeaveNoRequestsAndNoCommunicatorsBehind) {
   const Ids ids = ring(comm);
   {
     const GatherScatter<double> first(ids, comm, host);
-  }  // makes what lives as long as the communicator
+  }  // creates whatever lives as long as the communicator
   const std::int64_t requests = requests_alive, communicators = communicators_alive;
   {
     const GatherScatter<double> tuned(ids, comm, host);

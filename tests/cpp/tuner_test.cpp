@@ -1,4 +1,4 @@
-// The tuner with a clock that a table drives: what it chooses, when it stops, and that ranks agree.
+// The tuner with a clock controlled by a table: what it chooses, when it stops, and that ranks agree.
 #include "weft/exchange/tuner.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ using namespace weft::exchange;
 
 namespace {
 
-// Candidates that differ in a number, since names of real ones come from the table of schedules.
+// Candidates that differ only in a number, since real names come from the table of schedules.
 std::vector<Choice> candidates(std::size_t count) {
   const std::vector<Choice> two{{Schedule::pairwise, Path::direct}, {Schedule::pairwise, Path::staged}};
   std::vector<Choice> all;
@@ -21,17 +21,17 @@ std::vector<Choice> candidates(std::size_t count) {
   return all;
 }
 
-// Ranks in lockstep: each has a table of seconds a transfer, by candidate; `calls` counts.
+// Ranks in lockstep; each has a table of seconds per transfer, by candidate. `calls` counts the calls.
 struct Bench {
   std::vector<std::vector<double>> seconds;                        // by rank, candidate
   std::function<double(std::size_t candidate, int call)> noise{};  // factor
   double waiting = 0;
-  std::vector<double> first = {};  // what is known of a first transfer
+  std::vector<double> first = {};  // given times of a first transfer
   std::vector<int> calls = {};
   std::vector<int> transfers = {};
   std::vector<std::size_t> order = {};
 
-  // What one rank decides where the others have these times too.
+  // The decision of one rank, if these are the times of the others.
   Tuning run(const TuningLimits& limits = {}) {
     const std::size_t count = seconds.front().size();
     calls.assign(count, 0);
@@ -62,7 +62,7 @@ struct Bench {
 };
 
 std::size_t chosen(const Tuning& tuning, const std::vector<double>& seconds) {
-  // Times tell which it is.
+  // The times identify the candidate.
   const auto best = std::ranges::min_element(seconds);
   return static_cast<std::size_t>(best - seconds.begin()) +
          (name(tuning.chosen) == name(tuning.timings[static_cast<std::size_t>(best - seconds.begin())].choice) ? 0
@@ -102,7 +102,7 @@ TEST(Tuner, OneCandidateIsNotTimed) {
 }
 
 TEST(Tuner, TheSlowestRankDecidesAndRanksThatDisagreeDecideAlike) {
-  // The first is best on two ranks, but bad on the third.
+  // The first is the best on two ranks, but slow on the third.
   const std::vector<std::vector<double>> times{{1e-6, 2e-6}, {1e-6, 2e-6}, {5e-6, 2e-6}};
   for (std::size_t rank = 0; rank < times.size(); ++rank) {
     auto rotated = times;
@@ -115,7 +115,7 @@ TEST(Tuner, TheSlowestRankDecidesAndRanksThatDisagreeDecideAlike) {
 }
 
 TEST(Tuner, RanksWithNoisyClocksOfTheirOwnDecideAlikeBecauseTheyHoldTheSameNumbers) {
-  // What a rank decides depends on the reduced numbers only: each rank's decision from the same reduction is the same.
+  // A rank's decision depends only on the reduced numbers, so the decisions of all ranks from the same reduction agree.
   std::mt19937 random(7);
   std::uniform_real_distribution<double> factor(0.5, 2.0);
   std::vector<std::string> decisions;
@@ -123,7 +123,7 @@ TEST(Tuner, RanksWithNoisyClocksOfTheirOwnDecideAlikeBecauseTheyHoldTheSameNumbe
   for (int rank = 0; rank < 3; ++rank) {
     std::size_t reduction = 0;
     const auto run = [&](std::size_t, int n) { return Repetition{factor(random) * 1e-5 * n, 1e-4}; };
-    const auto slowest = [&](std::span<double> values) {  // the first rank's stand for the largest of all
+    const auto slowest = [&](std::span<double> values) {  // the first rank's values stand for the maximum over all
       if (rank == 0) {
         reduced.emplace_back(values.begin(), values.end());
       } else {
@@ -161,8 +161,8 @@ TEST(Tuner, ACandidateThatIsSlowNowAndThenIsNotDropped) {
 }
 
 TEST(Tuner, OnABusyMachineTheFasterOneIsFoundByItsUndisturbedRepetitions) {
-  // Three of four repetitions wait some milliseconds for the scheduler, a thousand times what a transfer takes: the
-  // medians are those of the waiting.
+  // Three of four repetitions wait some milliseconds for the scheduler, a thousand times as long as a transfer takes,
+  // so the medians measure the waiting.
   int right = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
@@ -178,11 +178,11 @@ TEST(Tuner, OnABusyMachineTheFasterOneIsFoundByItsUndisturbedRepetitions) {
     EXPECT_EQ(by_fastest, tuning.timings[other].median_seconds < tuning.timings[1 - other].median_seconds);
     right += tuning.chosen.path == Path::staged ? 1 : 0;
   }
-  EXPECT_GE(right, 160);  // by medians alone 113
+  EXPECT_GE(right, 160);  // 113 by medians alone
 }
 
 TEST(Tuner, WhereRanksWaitForOneAnotherALuckyRepetitionDoesNotCountEvenIfMediansAreClose) {
-  // The first has the smaller median by little, the second the fastest repetition.
+  // The first has a slightly smaller median, the second the fastest repetition.
   Bench bench{.seconds = {{1e-4, 1.02e-4}},
               .noise = [](std::size_t c, int call) { return c == 1 && call % 8 == 5 ? 0.5 : 1 + 0.1 * (call % 3); }};
   EXPECT_EQ(bench.run({.fastest_decides = true}).chosen.path, Path::staged);
@@ -264,7 +264,7 @@ TEST(Tuner, FinalistsAreMeasuredAgainAndTheOthersAreNot) {
 TEST(Tuner, CandidatesTakeTurns) {
   Bench bench{.seconds = {{1e-4, 1e-4, 1e-4}}};
   bench.run();
-  // Of every three in a row all run, and the first one changes.
+  // Among any three consecutive runs all candidates occur, and the first one changes.
   std::vector<int> first(3, 0);
   for (std::size_t i = 0; i + 3 <= bench.order.size(); i += 3) {
     std::vector<std::size_t> round(bench.order.begin() + static_cast<std::ptrdiff_t>(i),
@@ -304,14 +304,14 @@ TEST(TuningCache, AnEntryIsReadAsItWasWritten) {
 TEST(TuningCache, NoCutOrAlteredEntryIsTakenForAnotherOne) {
   const std::string text = to_text(example());
   for (std::size_t length = 0; length < text.size(); ++length) {
-    if (length + 1 == text.size()) continue;  // without the last line end
+    if (length + 1 == text.size()) continue;  // except for a missing line end
     EXPECT_FALSE(tuning_from(text.substr(0, length), candidates(2))) << length;
   }
   EXPECT_FALSE(tuning_from(text, candidates(1)));
   EXPECT_FALSE(tuning_from(text, candidates(3)));
   EXPECT_FALSE(tuning_from(text + "more\n", candidates(2)));
   std::mt19937 random(3);
-  for (int round = 0; round < 3000; ++round) {  // whatever is in it, it is refused or names a candidate that works
+  for (int round = 0; round < 3000; ++round) {  // whatever the content, it is rejected or names a candidate that works
     std::string altered = text;
     for (int changes = 1 + static_cast<int>(random() % 4); changes > 0; --changes) {
       altered[random() % altered.size()] = static_cast<char>(random() % 256);

@@ -1,5 +1,4 @@
-// A box of turbulence with everything in it, for tests: scalars with and without a mean gradient, forcings, both
-// schemes.
+// A box of turbulence with all features, for tests: scalars with and without a mean gradient, forcings, both schemes.
 #pragma once
 
 #include <cmath>
@@ -28,7 +27,7 @@ inline turbulence::Options band_turbulence() {
   return options;
 }
 
-// The modes and the points after two steps from a random velocity.
+// The modes and the values at points after two steps from a random velocity.
 template <class T>
 struct TurbulenceResult {
   std::vector<std::complex<T>> modes;

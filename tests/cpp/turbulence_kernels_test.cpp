@@ -20,11 +20,12 @@ using namespace weft::device;
 
 namespace {
 
-constexpr int nx = 140, ny = 5, nz = 3;  // more modes a row than a block has threads
+constexpr int nx = 140, ny = 5, nz = 3;  // more modes per row than a block has threads
 constexpr int modes = nx * ny * nz;
 constexpr int variables = 8;
 
-// A block of modes somewhere in a rank's part, tables of the directions, and fields; the same values on any device.
+// A block of modes somewhere in a rank's part, with tables for the directions, and fields; the same values on any
+// device.
 template <class T>
 struct Problem {
   using Value = complex_value<T>;
@@ -63,7 +64,7 @@ struct Problem {
   Array<double> rates;
 };
 
-// The same on both devices, and something was done.
+// The same on both devices, and the kernel changed something.
 template <class T>
 void compare(const std::function<void(Problem<T>&)>& work) {
   Problem<T> found("fiber"), expected("host"), before("host");
@@ -115,7 +116,7 @@ void compare_all() {
         [&](P& p) { p.launch("clean_modes", clean_arguments<T>{p.modes_view(), p.part(), p.numbers(), count}); });
 }
 
-// The largest bracket of Eq. 8 by the kernel, of blocks of rows.
+// The maximum of Eq. 8's brackets, computed by the kernel from blocks of rows.
 template <class T>
 double largest_rate(Problem<T>& p) {
   Stream stream(p.device);

@@ -19,7 +19,7 @@ using mesh::WholeMesh;
 
 namespace {
 
-// The 48 ways to lay a local frame into a cube: corner c of the local frame is corner frames()[w][c] of the cube. The
+// The 48 ways to place a local frame in a cube: corner c of the local frame is corner frames()[w][c] of the cube. The
 // first 24 are rotations, the others mirror the element.
 const std::vector<std::array<int, 8>>& frames() {
   static const auto all = [] {
@@ -42,8 +42,8 @@ const std::vector<std::array<int, 8>>& frames() {
   return all;
 }
 
-// A box of n elements with sides of length n, every element in its own frame (of the first `ways`), corner ids
-// shuffled: what a reader would hand over.
+// A box of n elements with sides of length n, in which every element has its own frame (one of the first `ways`) and
+// corner ids are shuffled: what a reader might deliver.
 WholeMesh scrambled_box(std::array<int, 3> n, std::array<bool, 3> periodic, const std::function<int(int)>& frame_of,
                         unsigned seed) {
   const int planes[3] = {n[0] + 1, n[1] + 1, n[2] + 1};
@@ -69,7 +69,7 @@ WholeMesh scrambled_box(std::array<int, 3> n, std::array<bool, 3> periodic, cons
       }
     }
   }
-  // The local face whose corners all lie on one side of the cube.
+  // The local face whose corners are all on one side of the cube.
   auto local_face = [&](int element, int direction, int side) {
     const auto& frame = frames()[frame_of(element)];
     for (int f = 0; f < 6; ++f) {
@@ -163,7 +163,7 @@ TEST(Topology, PeriodicBoxesOfOneTwoOrThreeElementsInAnyFramesAreTori) {
       }
       const auto mesh = dealt(scrambled_box(n, periodic, [&](int e) { return frame[e]; }, c), comm);
       EXPECT_EQ(mesh.topology.global_vertices, vertices);
-      // V - E + F - cells: 1 for a ball, 0 where any direction closes.
+      // V - E + F - cells: 1 for a ball, 0 if any direction is periodic.
       EXPECT_EQ(vertices - mesh.topology.global_edges + mesh.topology.global_faces - count, mask == 0 ? 1 : 0);
       ASSERT_NO_FATAL_FAILURE(test::expect_ids_match_coordinates(mesh, 4, period)) << mask << " " << c;
     }
@@ -175,7 +175,8 @@ TEST(Topology, BadConnectionsAreRefusedByElementAndFace) {
   EXPECT_EQ(refusal(box()), "accepted");
 
   auto torn = box();
-  torn.vertices[1][1] = 100;  // no neighbour shares this corner any more: r+ (corners 1, 3, 5, 7) of element 1 is torn
+  // No neighbour shares this corner any more, so r+ (corners 1, 3, 5, 7) of element 1 is torn.
+  torn.vertices[1][1] = 100;
   EXPECT_NE(refusal(torn).find("torn face: face r+ of element 1"), std::string::npos) << refusal(torn);
 
   auto bare = box();
@@ -213,7 +214,7 @@ TEST(Topology, BadConnectionsAreRefusedByElementAndFace) {
   lost.periodic[0].element_b = 77;
   EXPECT_NE(refusal(lost).find("one of these faces does not exist"), std::string::npos) << refusal(lost);
 
-  // The edge between two elements meets its image straight by one pair, turned round by the other.
+  // One pair identifies the edge between two elements with its image in the same direction, the other in reverse.
   auto moebius = scrambled_box({1, 2, 1}, {true, false, false}, no_frame, 1);
   moebius.periodic[1].corners = {2, 3, 0, 1};
   EXPECT_NE(refusal(moebius).find("contradict each other"), std::string::npos) << refusal(moebius);
@@ -293,7 +294,7 @@ double volume(const mesh::Mesh& mesh, int order) {
   return sum;
 }
 
-// One element: the cube [0, 1]^3 scaled and shifted so that s, r, t sides can be curved.
+// One element: the cube [0, 1]^3, scaled and shifted so that sides in s, r and t can be curved.
 WholeMesh single() {
   auto whole = scrambled_box({1, 1, 1}, {}, no_frame, 1);
   return whole;
@@ -304,7 +305,8 @@ WholeMesh single() {
 TEST(Curves, ArcsBulgeToTheRightOfTheirEdgeAndTheSegmentsAreaConverges) {
   if (mpi::Comm().size() > 1) GTEST_SKIP() << "one element";
   const auto self = mpi::Comm::self();
-  // A chord of length 1 in a circle of radius r: segment of area r^2 (phi - sin phi) / 2, phi = 2 asin(1 / (2 r)).
+  // A chord of length 1 in a circle of radius r: the segment has the area r^2 (phi - sin phi) / 2, phi = 2 asin(1 / (2
+  // r)).
   const double r = 0.7, phi = 2 * std::asin(0.5 / r), segment = 0.5 * r * r * (phi - std::sin(phi));
   struct Case {
     int edge, partner;  // at t- and t+
@@ -357,7 +359,7 @@ TEST(Curves, MidpointsMakeTheEdgeAParabola) {
 TEST(Curves, SphereOfSixElementsRoundACubeHasItsVolume) {
   mpi::Comm comm;
   if (comm.size() > 4) GTEST_SKIP();
-  // A cube of side 2 a in the middle, six elements out to the sphere of radius 1.
+  // A cube of side 2 a in the middle, surrounded by six elements out to the sphere of radius 1.
   const double a = 0.4, corner = 1 / std::sqrt(3.0);
   WholeMesh whole;
   whole.source = "ball";
@@ -373,7 +375,7 @@ TEST(Curves, SphereOfSixElementsRoundACubeHasItsVolume) {
   add({0, 1, 2, 3, 4, 5, 6, 7});
   for (int f = 0; f < 6; ++f) {
     const auto& c = mesh::face_corners[f];
-    // t runs outwards; (a, b, normal) is right-handed for r+, t+ and s-, else swap a and b.
+    // t points outwards; (a, b, normal) is right-handed for r+, t+ and s-; for the others a and b are swapped.
     const bool swap = f == 0 || f == 3 || f == 4;
     const std::array<int, 4> q = swap ? std::array{c[0], c[2], c[1], c[3]} : c;
     add({q[0], q[1], q[2], q[3], q[0] + 8, q[1] + 8, q[2] + 8, q[3] + 8});

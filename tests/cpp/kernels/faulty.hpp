@@ -1,9 +1,9 @@
-// Kernels with the faults the fiber device must find.
+// Kernels with the faults that the fiber device must find.
 #include "weft/kernels/dialect.hpp"
 
 using real = WEFT_REAL;
 
-// A sum over the block as a tree in shared memory, as it should be.
+// A correct sum over the block, as a tree in shared memory.
 WEFT_KERNEL(tree_sum, 64, (const real* x, real* sums)) {
   WEFT_SHARED(real, shared[64]);
   WEFT_THREADS(t, 64) { shared[t] = x[WEFT_BLOCK * 64 + t]; }
@@ -18,7 +18,7 @@ WEFT_KERNEL(tree_sum, 64, (const real* x, real* sums)) {
   }
 }
 
-// The same without a barrier between the steps of the tree.
+// The same without barriers between the steps of the tree.
 WEFT_KERNEL(tree_sum_without_barrier, 64, (const real* x, real* sums)) {
   WEFT_SHARED(real, shared[64]);
   WEFT_THREADS(t, 64) { shared[t] = x[WEFT_BLOCK * 64 + t]; }
@@ -47,7 +47,7 @@ WEFT_KERNEL(waits_elsewhere, 64, (int)) {
     WEFT_BARRIER();
 }
 
-// A block after another must not find its values.
+// The next block must not find this block's values.
 template <class T>
 WEFT_FUNCTION T read_then_write(int t) {
   WEFT_SHARED(T, shared[2][32]);
