@@ -1,4 +1,4 @@
-// The kernels that exist once per order, on machine code: every launch is compared with the host's (launches.hpp), so
+// The kernels that exist once per order, on machine code. Every launch is compared with the host's (launches.hpp), so
 // here they are only launched, on small meshes. A few orders by default, all of them with WEFT_ALL_ORDERS=1.
 #include <array>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What a launch did, counted while it is emulated.
+// What a launch did, counted during emulation.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace weft::machine_code {
 struct Accesses {
   std::uint64_t requests = 0;
   std::uint64_t units = 0;       // sectors of 32 bytes, or wavefronts of shared memory
-  std::uint64_t least = 0;       // that the same bytes would need if they lay side by side
-  std::uint64_t wavefronts = 0;  // clocks of the L1's data stage; of global memory only, where units are sectors
+  std::uint64_t least = 0;       // the minimum, if the same bytes were contiguous
+  std::uint64_t wavefronts = 0;  // clocks of the L1's data stage; only for global memory, where units are sectors
   void add(const Accesses& other) {
     requests += other.requests;
     units += other.units;
@@ -25,8 +25,8 @@ struct Accesses {
   }
 };
 
-// What a time is made of: latencies of global memory, of the L2 and of shared memory that follow each other, and other
-// clocks.
+// The components of a time: latencies of global memory, of the L2 and of shared memory that follow each other, and
+// other clocks.
 struct Path {
   std::uint64_t global = 0, l2 = 0, shared = 0, clocks = 0;
   void add(const Path& other) {
@@ -39,16 +39,16 @@ struct Path {
 
 struct Counters {
   std::uint64_t launches = 0, blocks = 0, threads = 0;
-  std::uint64_t instructions = 0;                                              // of warps
-  std::uint64_t lane_instructions = 0;                                         // of threads
-  std::uint64_t barriers = 0;                                                  // that a block has met
-  std::array<std::uint64_t, static_cast<std::size_t>(Pipe::count)> by_pipe{};  // instructions of warps
+  std::uint64_t instructions = 0;                                              // per warp
+  std::uint64_t lane_instructions = 0;                                         // per thread
+  std::uint64_t barriers = 0;                                                  // reached by a block
+  std::array<std::uint64_t, static_cast<std::size_t>(Pipe::count)> by_pipe{};  // instructions per warp
   std::map<std::string, std::uint64_t> by_opcode;                              // likewise
   Accesses global_loads, global_stores, shared_loads, shared_stores;
-  std::uint64_t flops = 0;                            // of the lanes: FP32 and FP64, a fused multiply-add is two
+  std::uint64_t flops = 0;                            // of all lanes: FP32 and FP64; a fused multiply-add is two
   std::uint64_t memory_reads = 0, memory_writes = 0;  // sectors, each once per launch (traffic.hpp)
   std::uint64_t block_reads = 0;                      // sectors, each once per block
-  Path path;                                          // of the blocks, one after the other (scoreboard.hpp)
+  Path path;                                          // sum over the blocks (scoreboard.hpp)
   unsigned registers = 0, shared_bytes = 0;           // per thread, per block
 
   void add(const Counters& other) {

@@ -1,4 +1,4 @@
-// Run after the tests that run on machine code, in ctest: reads the reports they wrote.
+// ctest runs this after the tests that run on machine code: it reads the reports that they wrote.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,10 +17,10 @@ namespace {
 
 using Instance = std::tuple<std::string, std::string, std::string>;  // file, kernel, type
 
-// What weft launches in the other types only.
+// Kernels that weft launches in other types only.
 const std::set<Instance> never_launched{{"smoother", "to_double", "double"}, {"smoother", "from_double", "double"}};
 
-// Every kernel in every type that its file has on the host.
+// Every kernel, in every type that its file has on the host.
 std::set<Instance> kernels() {
   std::set<Instance> all;
   for (const HostUnit& unit : host_units()) {

@@ -8,7 +8,7 @@ namespace weft::machine_code {
 Instruction Decoder::decode() {
   if (!line_.guard.empty()) i_.guard = predicate(line_.guard);
   const Operand guard = i_.guard;
-  // Instructions of the uniform registers have the names and operands of the others, with a U in front.
+  // Instructions on uniform registers have the same names and operands as the others, with a U in front.
   const std::string& name = line_.name;
   const std::string plain = name.starts_with('U') && name != "UP2UR" ? name.substr(1) : name;
   const bool known = (plain == name && control(name)) || integers(plain) || bits(plain) ||

@@ -7,7 +7,7 @@ bool Decoder::control(const std::string& name) {
   set(Op::nop, Pipe::control);
   if (name == "NOP") return true;
   if (name == "YIELD" || name == "ERRBAR" || name == "CCTL" || name == "NANOSLEEP" || name == "MEMBAR") {
-    suffixes_.clear();  // nothing to do in an order of execution that is sequential
+    suffixes_.clear();  // no effect in an emulator that executes sequentially
     operands_.clear();
     return true;
   }
@@ -70,7 +70,7 @@ bool Decoder::control(const std::string& name) {
     i_.acquires_all = has("ALL");
     const bool collective = has("COLLECTIVE");
     if (!i_.acquires_all) i_.from[0] = integer();
-    if (collective) i_.target = label(next());  // where those go on that are together; the next instruction
+    if (collective) i_.target = label(next());  // where lanes that are together continue; here the next instruction
   } else if (name == "BAR") {
     i_.op = Op::barrier;
     if (!has("SYNC")) return false;

@@ -64,7 +64,7 @@ bool Decoder::floats(const std::string& name) {
                                        {"RSQ64H", Special::rsq64h}}));
     const bool upper = i_.special == Special::rcp64h || i_.special == Special::rsq64h;
     floating(Op::special, Pipe::special, upper ? Reads::f64 : Reads::f32, 1);
-    if (upper) {  // of a double, as which a constant is written too; registers are those of its upper word
+    if (upper) {  // of a double, also as the form of a constant; registers hold its upper word
       i_.to.words = i_.from[0].words = 1;
       i_.from[0].low = i_.from[0].high;
     }

@@ -132,7 +132,7 @@ bool Decoder::bits(const std::string& name) {
                              : Op::reverse_bits;
     i_.to = destination();
     from[0] = integer();
-    if (name == "MOV" && !operands_.empty() && value() != 0xf) return false;  // which bytes: all
+    if (name == "MOV" && !operands_.empty() && value() != 0xf) return false;  // byte mask: all bytes
   } else if (name == "FLO") {
     i_.op = Op::find_leading;
     i_.type = has("U32") ? u32 : s32;
@@ -168,7 +168,7 @@ bool Decoder::bits(const std::string& name) {
     if (next() != "PR") return false;
     from[0] = integer();
     i_.mask = value();
-  } else if (name == "HFMA2") {  // the compiler's way to load a constant on another pipe: -0 * 0 + two halves
+  } else if (name == "HFMA2") {  // how the compiler loads a constant on another pipe: -0 * 0 + two halves
     i_.op = Op::move;
     i_.pipe = Pipe::f32;
     ignore({"MMA"});

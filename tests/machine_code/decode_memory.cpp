@@ -17,7 +17,7 @@ void Decoder::access(Op op, Space space) {
   }
   if (has("64")) i_.bytes = 8;
   if (has("128")) i_.bytes = 16;
-  // Caching and the scope of ordering: the emulator runs one block after the other and has no caches.
+  // Caching and the scope of ordering have no effect: the emulator runs one block after the other and has no caches.
   ignore({"E", "CONSTANT", "STRONG", "WEAK", "CTA", "SM", "GPU", "SYS", "EF", "EL", "LU", "EU", "NA", "LTC64B",
           "LTC128B", "LTC256B", "PRIVATE"});
 }
@@ -109,7 +109,7 @@ bool Decoder::memory(const std::string& name) {
   } else if (name == "DEPBAR") {
     if (has("LE")) {
       i_.op = Op::copy_wait;
-      next();  // which scoreboard: SB0 is that of asynchronous copies
+      next();  // number of the scoreboard: SB0 belongs to asynchronous copies
       i_.mask = value();
     } else {
       operands_.clear();

@@ -1,4 +1,4 @@
-// What passes between threads, and special registers.
+// Exchange between threads, and special registers.
 #include <map>
 
 #include "decoder.hpp"

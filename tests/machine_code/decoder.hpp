@@ -1,4 +1,4 @@
-// Decodes one instruction. Every suffix and operand has to be accounted for: each is taken once, and what is left over
+// Decodes one instruction. Every suffix and operand must be accounted for: each is taken once, and anything left over
 // makes the instruction unknown.
 #pragma once
 
@@ -89,7 +89,7 @@ class Decoder {
     i_.address.kind = Kind::address;
     set_address(i_.address, text);
     if (i_.space != Space::global) return;
-    // Atomics write [R4] for the pair that others write as [R4.64].
+    // Atomics write [R4] for the register pair that other instructions write as [R4.64].
     if (i_.op == Op::atomic) i_.address.wide = true;
     if (i_.address.reg != 255 && !i_.address.wide) throw Unknown{};
     if (i_.address.uniform != 63 && !i_.address.uniform_wide) throw Unknown{};
@@ -137,7 +137,7 @@ class Decoder {
                                  {"GEU", Compare::geu},
                                  {"T", Compare::always}}));
   }
-  // Of conversions: the types in order, with what is meant where none is written.
+  // For conversions: the types in order, with the default if none is written.
   std::optional<Type> integer_type() {
     using K = Type::Kind;
     return one_of<Type>({{"U8", {K::unsigned_integer, 8}},
@@ -155,7 +155,7 @@ class Decoder {
     return source(next(), type.bits == 64 ? Reads::f64 : Reads::f32);
   }
 
-  // Each returns false where the instruction is not of its group or not known.
+  // Each returns false if the instruction does not belong to its group or is unknown.
   bool control(const std::string& name);      // decode_control.cpp
   bool integers(const std::string& name);     // decode_integers.cpp
   bool bits(const std::string& name);         // likewise
@@ -164,7 +164,7 @@ class Decoder {
   bool threads(const std::string& name);      // decode_threads.cpp
   bool memory(const std::string& name);       // decode_memory.cpp
 
-  // What instructions of one group share.
+  // Shared by the instructions of one group.
   void floating(Op op, Pipe pipe, Reads reads, int count);
   void floating_compare(Op op, Pipe pipe, Reads reads);
   void access(Op op, Space space);

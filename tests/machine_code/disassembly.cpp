@@ -29,7 +29,7 @@ std::string find_disassembler() {
   return "";
 }
 
-// What a command writes to its standard output; throws with what it wrote to standard error.
+// The standard output of a command; throws with its standard error if the command fails.
 std::string output_of(const std::string& command) {
   std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot start " + command);
@@ -52,7 +52,7 @@ std::string text_of(const std::string& cubin) {
   std::ofstream(file, std::ios::binary) << cubin;
   std::string text;
   try {
-    // Without its analysis of branch stacks, which sm_70 and later do not have.
+    // Without the analysis of branch stacks, which sm_70 and later do not have.
     text = output_of("'" + find_disassembler() + "' --print-code --no-dataflow '" + file + "'");
   } catch (...) {
     std::filesystem::remove(file);

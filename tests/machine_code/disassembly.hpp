@@ -21,10 +21,10 @@ struct Listing {
   std::map<std::string, std::uint32_t> labels;  // -> address
 };
 
-// Why cubins cannot be disassembled; empty if they can. nvdisasm is looked for as $WEFT_NVDISASM (a file or a folder)
-// and on the PATH.
+// The reason why cubins cannot be disassembled; empty if they can. nvdisasm is searched for in $WEFT_NVDISASM (a file
+// or a folder) and on the PATH.
 std::string disassembler_problem();
-// By the name of the kernel. Kept in weft's cache, since nvdisasm takes longer than many a test.
+// Listings by name of the kernel. Kept in weft's cache, because nvdisasm takes longer than many tests.
 std::map<std::string, Listing> disassemble(const std::string& cubin);
 
 }  // namespace weft::machine_code

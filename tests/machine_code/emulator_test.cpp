@@ -1,5 +1,5 @@
-// The emulator against the same computation on the host, one group of instructions after the other, and every fault it
-// is to find. NVRTC compiles the kernels below; the results are bit-equal unless a line says otherwise.
+// The emulator compared with the same computation on the host, one group of instructions after the other, and every
+// fault that it must find. NVRTC compiles the kernels below; results are bit-equal unless stated otherwise.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ std::shared_ptr<Module> compiled(const std::string& source) {
       Image(device::compile(device::Backend::cuda, spec, "sm_90", 0, source.c_str()).image));
 }
 
-// A launch's arguments: vectors are global memory, and their bounds are checked.
+// The arguments of a launch: vectors are global memory with checked bounds.
 class Launch {
  public:
   explicit Launch(const std::string& source) : module_(compiled(source)) {}
@@ -65,7 +65,7 @@ std::string kernel(const std::string& parameters, const std::string& body) {
 
 constexpr int count = 1024;  // four blocks
 
-// Random bits, with the values that are often wrong in front.
+// Random bits, preceded by values that often cause errors.
 template <class T>
 std::vector<T> awkward(unsigned seed) {
   std::mt19937_64 random(seed);
@@ -234,7 +234,7 @@ TEST_F(MachineCode, Conversions) {
                      [](double a, double) { return std::abs(a) < 1e9 ? static_cast<int>(std::nearbyint(a)) : 0; });
 }
 
-TEST_F(MachineCode, FunctionsOfTheMathLibrary) {  // CUDA's and the host's are not rounded alike
+TEST_F(MachineCode, FunctionsOfTheMathLibrary) {  // CUDA's and the host's functions round differently
   std::vector<double> x(count), y(5 * count);
   std::mt19937_64 random(3);
   for (double& value : x)
@@ -360,7 +360,7 @@ TEST_F(MachineCode, LanesOfHalfAWarpShuffleAmongThemselves) {
   for (int t = 0; t < count; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t % 32 < 16 ? (t ^ 1) + 16 : -1);
 }
 
-// Of small integers, so that the sums are exact in any order; one matrix per warp.
+// Small integers, so that sums are exact in any order; one matrix per warp.
 const char* const multiply =
     R"(asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
        : "+d"(c[2 * t]), "+d"(c[2 * t + 1]) : "d"(a[t]), "d"(b[t]));)";
@@ -455,7 +455,7 @@ TEST_F(MachineCode, AMissingBarrierIsFound) {
                begin + "y[t] = s[63 - t]; s[t] = t; __syncthreads(); y[t] += s[t ^ 1];");
   expect_fault("writes shared memory with no barrier after the write of",
                begin + "s[t % 2] = t; __syncthreads(); y[t] = s[0];");
-  // In one warp, where lanes have parted.
+  // Within one warp whose lanes have diverged.
   expect_fault("no barrier after the", begin + "if (t % 2) { y[t] = 1; s[t] = y[t + 1]; } else { y[t] = s[t + 1]; }",
                32);
 }
@@ -545,10 +545,10 @@ TEST_F(MachineCode, SectorsAndClocksOfTheL1FollowFromTheAddresses) {
   loads = counted("t + 2");  // nine sectors, three of them in one bank
   EXPECT_EQ(loads.units, 9u);
   EXPECT_EQ(loads.wavefronts, 3u);
-  loads = counted("4 * t");  // a sector each, evenly over the banks
+  loads = counted("4 * t");  // one sector each, evenly distributed over the banks
   EXPECT_EQ(loads.units, 32u);
   EXPECT_EQ(loads.wavefronts, 8u);
-  loads = counted("16 * t");  // a line each: all in the same bank
+  loads = counted("16 * t");  // one line each: all in the same bank
   EXPECT_EQ(loads.units, 32u);
   EXPECT_EQ(loads.wavefronts, 32u);
   EXPECT_EQ(counted("0 * t").wavefronts, 1u);
@@ -570,7 +570,8 @@ TEST_F(MachineCode, EachSectorCountsOncePerLaunchForMemoryAndOncePerBlockForTheL
   EXPECT_EQ(c.memory_writes, 512u);
 }
 
-// Wavefronts of a warp's load, by the banks of four bytes; eight bytes go by half-warps, sixteen by quarters.
+// Wavefronts of a warp's load, from the banks of four bytes; 8-byte accesses are served by half-warps, 16-byte accesses
+// by quarter-warps.
 TEST_F(MachineCode, BankConflictsOfWideAccessesAreThoseOfHalvesAndQuartersOfAWarp) {
   const auto wavefronts_of = [](const std::string& type, const std::string& index) {
     struct alignas(16) Wide {
@@ -589,7 +590,7 @@ TEST_F(MachineCode, BankConflictsOfWideAccessesAreThoseOfHalvesAndQuartersOfAWar
   EXPECT_EQ(wavefronts_of("float", "8 * t"), 8u);
   EXPECT_EQ(wavefronts_of("float", "t / 32"), 1u);  // one word for all
   EXPECT_EQ(wavefronts_of("double", "t"), 2u);
-  EXPECT_EQ(wavefronts_of("double", "2 * t"), 4u);  // lanes 0 and 8 of each half meet in a bank
+  EXPECT_EQ(wavefronts_of("double", "2 * t"), 4u);  // lanes 0 and 8 of each half use the same bank
   EXPECT_EQ(wavefronts_of("double", "3 * t"), 2u);
   EXPECT_EQ(wavefronts_of("float4", "t"), 4u);
   EXPECT_EQ(wavefronts_of("float4", "2 * t"), 8u);  // lanes 0 and 4 of each quarter
@@ -605,20 +606,20 @@ TEST_F(MachineCode, TheLongestPathOfABlockCountsTheLoadsThatFollowEachOther) {
     return Launch(kernel("const int* x, int* y", body))(next)(y).run({1}, {64}).path;
   };
   EXPECT_EQ(path("y[t] = x[t];").global, 1u);
-  EXPECT_EQ(path("y[t] = x[0] + x[8] + x[16];").global, 1u);                      // side by side
+  EXPECT_EQ(path("y[t] = x[0] + x[8] + x[16];").global, 1u);                      // in parallel
   EXPECT_EQ(path("y[t] = x[x[x[0]]];").global, 3u);                               // one after the other
   EXPECT_EQ(path("int k = x[0]; y[t] = x[k - 7];").global, 1u);                   // the second is in the L1 by then
   EXPECT_EQ(path("int k = x[0]; __syncthreads(); y[t] = k + x[8];").global, 1u);  // k is not waited for
   EXPECT_EQ(path("int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];").global, 2u);
   // One warp is late; the other waits for it at the barrier.
   EXPECT_EQ(path("if (t < 32) y[t + 64] = x[x[x[0]]]; __syncthreads(); y[t] = x[56];").global, 4u);
-  // What was prefetched comes from the L2, if its way there is over.
+  // A prefetched sector comes from the L2 if the prefetch is complete.
   const Path prefetched = path(
       "if (t == 0) asm volatile(\"cp.async.bulk.prefetch.L2.global [%0], %1;\" :: \"l\"(x), \"r\"(256));"
       "__syncthreads(); int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];");
   EXPECT_EQ(prefetched.global, 1u);
   EXPECT_EQ(prefetched.l2, 2u);
-  // Shared memory: a store and a load do not wait for each other here, two loads in turn do.
+  // Shared memory: here a store and a load do not wait for each other, but two dependent loads do.
   const Path shared = path("__shared__ int s[64]; s[t] = t ^ 1; __syncthreads(); y[t] = s[s[s[t]]];");
   EXPECT_EQ(shared.global, 0u);
   EXPECT_GE(shared.shared, 3u);

@@ -1,4 +1,5 @@
-// The exchange's kernels on machine code, on three ranks: the fewest where the crystal router forwards.
+// The kernels of the exchange on machine code, on three ranks: the smallest number with which the crystal router
+// forwards.
 #include "../cpp/all_ids.hpp"
 #include "on_machine_code.hpp"
 #include "weft/exchange/gather_scatter.hpp"
@@ -26,7 +27,7 @@ TYPED_TEST(ExchangeKernels, GatherAndScatterFieldsInBothLayouts) {
       constexpr int fields = 3;
       GatherScatter<T> gs(ids, comm, cuda, choice, fields, layout);
       std::vector<T> values(ids.size() * fields);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(i * 7 % 3) - T(1);  // no product grows
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(i * 7 % 3) - T(1);  // bounded
       device::Array<T> points(cuda, values.size());
       device::Array<T> dofs(cuda, static_cast<std::size_t>(gs.assembly().local + 1) * fields);
       for (const Op op : {Op::add, Op::mul, Op::min, Op::max}) {

@@ -1,7 +1,7 @@
-// Floating point. Results are those of IEEE 754, as the card's: fused multiply-adds round once. The approximations of
-// the special function unit are here correctly rounded, or rounded to the 20 bits that the upper word of a double
-// holds. NVIDIA states their errors (CUDA C++ Programming Guide, "Intrinsic functions": one or two units in the last
-// place); divisions and square roots refine them until the result no longer depends on the approximation.
+// Floating point. Results follow IEEE 754, as on the card: fused multiply-adds round once. The approximations of the
+// special function unit are correctly rounded here, or rounded to the 20 bits that the upper word of a double holds.
+// NVIDIA states their errors (CUDA C++ Programming Guide, "Intrinsic functions": one or two units in the last place).
+// Divisions and square roots refine them until the result no longer depends on the approximation.
 #include <cfenv>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,7 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-// While it lives, arithmetic rounds so. What it is for must stand in a function that is not inlined.
+// Sets the rounding mode during its lifetime. The arithmetic concerned must be in a function that is not inlined.
 class RoundingMode {
  public:
   explicit RoundingMode(Rounding mode) : before_(std::fegetround()) {
@@ -114,7 +114,7 @@ float approximated(Special which, float x) {
     case Special::lg2:
       return static_cast<float>(std::log2(wide));
     case Special::sin:
-      return static_cast<float>(std::sin(2 * pi * wide));  // its argument counts turns
+      return static_cast<float>(std::sin(2 * pi * wide));  // its argument is in turns
     case Special::cos:
       return static_cast<float>(std::cos(2 * pi * wide));
     case Special::tanh:
@@ -124,7 +124,7 @@ float approximated(Special which, float x) {
   }
 }
 
-// From the upper word of a double to that of its approximated reciprocal or reciprocal square root.
+// From the upper word of a double to that of its approximate reciprocal or reciprocal square root.
 u32 approximated_upper(Special which, u32 upper) {
   double x = std::bit_cast<double>(static_cast<u64>(upper) << 32);
   if (std::abs(x) < std::numeric_limits<double>::min()) x = std::copysign(0.0, x);
@@ -135,7 +135,7 @@ u32 approximated_upper(Special which, u32 upper) {
   return static_cast<u32>((std::bit_cast<u64>(y) + 0x80000000u) >> 32);
 }
 
-// Whether a / b needs more than the short sequence of multiply-adds. Asking for the long way too often costs time only:
+// Whether a / b needs more than the short sequence of multiply-adds. Choosing the long way too often costs only time:
 // both round correctly.
 bool needs_long_division(float a, float b) {
   const auto exponent = [](float x) { return static_cast<int>(std::bit_cast<u32>(x) >> 23 & 0xff); };
@@ -143,7 +143,7 @@ bool needs_long_division(float a, float b) {
   return eb == 0 || eb >= 252 || ea == 255 || ea < 26 || ea - eb > 125 || ea - eb < -124;
 }
 
-// An integer's magnitude, rounded to a float or double in the way asked for.
+// The magnitude of an integer, rounded to a float or double in the given mode.
 template <class T>
 T rounded(u64 magnitude, bool negative, Rounding mode) {
   constexpr int digits = std::numeric_limits<T>::digits;
@@ -258,8 +258,8 @@ void run_f64(const Instruction& i, Warp& warp, const Surroundings& around, Mask 
     return;
   }
   if (i.op == Op::f64_min) {
-    // DSETP.MIN, with which a minimum begins: the first predicate takes a, which is also right where b alone is NaN;
-    // the second says that both are NaN, and the code that follows then makes the NaN a quiet one.
+    // DSETP.MIN, the first instruction of a minimum. The first predicate selects a, which is also right if only b is
+    // NaN; the second means that both are NaN, and the code that follows then makes the NaN quiet.
     const Mask nan_a = mask_where([&](int l) { return std::isnan(a[l]); }),
                nan_b = mask_where([&](int l) { return std::isnan(b[l]); });
     const Mask less = mask_where([&](int l) { return a[l] < b[l] || (a[l] == b[l] && std::signbit(a[l])); });
@@ -304,7 +304,7 @@ bool run_floats(const Instruction& i, Warp& warp, const Surroundings& around, Ma
         write_word(i.to, warp, words, active);
         return true;
       }
-      flush(value);  // the unit knows no subnormal numbers
+      flush(value);  // the unit does not support subnormal numbers
       for (int l = 0; l < lanes; ++l) value[l] = approximated(i.special, value[l]);
       flush(value);
       write_float(i.to, warp, value, active);

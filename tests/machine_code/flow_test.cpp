@@ -1,5 +1,5 @@
-// A flow in single precision on machine code, and in both what the tests of the GPU backends leave out: a constant flow
-// rate, averages, statistics.
+// A flow in single precision on machine code, and in both precisions what the tests of the GPU backends leave out: a
+// constant flow rate, averages, statistics.
 #include "../cpp/flow_checks.hpp"
 #include "on_machine_code.hpp"
 #include "weft/flow/statistics.hpp"
@@ -14,7 +14,7 @@ class FlowKernels : public machine_code::OnMachineCode<> {};
 using Types = testing::Types<double, float>;
 TYPED_TEST_SUITE(FlowKernels, Types);
 
-// Few iterations: solutions need not be good to be compared.
+// Few iterations: the results are only compared, so they need not be accurate.
 template <class T>
 void loosen(Options<T>& options) {
   options.first_step_halvings = 0;

@@ -19,7 +19,8 @@ enum Attribute : unsigned {
   max_stack_bytes = 0x23,
 };
 constexpr std::uint32_t address_relocation = 2;         // R_CUDA_64
-constexpr unsigned shared_memory_of_the_system = 1024;  // sm_90 keeps the first KiB of a block's shared memory
+constexpr unsigned shared_memory_of_the_system = 1024;  // on sm_90 the system keeps the first KiB of a block's shared
+                                                        // memory
 
 template <class T>
 T read(std::span<const char> bytes, std::size_t at) {
@@ -29,8 +30,8 @@ T read(std::span<const char> bytes, std::size_t at) {
   return value;
 }
 
-// Calls visit(attribute, its bytes) for each entry of a section .nv.info…: a byte for the form, a byte for the
-// attribute, then two bytes that are the value or, in form 4, the number of bytes that follow.
+// Calls visit(attribute, its bytes) for each entry of a section .nv.info…: one byte for the form, one byte for the
+// attribute, then two bytes that hold the value or, in form 4, the number of bytes that follow.
 template <class Visit>
 void for_each_attribute(std::span<const char> info, Visit&& visit) {
   for (std::size_t at = 0; at + 4 <= info.size();) {
@@ -85,7 +86,7 @@ Image::Image(std::string cubin) : bytes_(std::move(cubin)), variables_(std::make
     kernel.code_bytes = static_cast<unsigned>(section.sh_size);
   }
 
-  // Variables, initialised ones first; where each of their sections begins.
+  // Variables, initialised ones first; and where each of their sections begins.
   std::map<std::size_t, std::size_t> begins;
   for (std::size_t i = 0; i < sections.size(); ++i) {
     const std::string name = name_of(sections[i]);
@@ -136,7 +137,7 @@ Image::Image(std::string cubin) : bytes_(std::move(cubin)), variables_(std::make
       for_each_attribute(bytes, [&](unsigned attribute, std::span<const char> value) {
         if (attribute != register_count && attribute != frame_bytes && attribute != stack_bytes) return;
         const auto found = kernels_.find(symbols.at(read<std::uint32_t>(value, 0)).name);
-        if (found == kernels_.end()) return;  // a function that kernels call
+        if (found == kernels_.end()) return;  // a function called by kernels
         const auto number = read<std::uint32_t>(value, 4);
         unsigned& place = attribute == register_count ? found->second.registers : found->second.local_bytes;
         place = std::max(place, number);
@@ -159,7 +160,7 @@ Image::Image(std::string cubin) : bytes_(std::move(cubin)), variables_(std::make
       throw std::runtime_error("a cubin has relocations in " + name + ", which are not understood");
     }
   }
-  // Addresses above are within the section of the code; a kernel without shared memory keeps an empty range.
+  // The addresses above are relative to the section of the code; a kernel without shared memory keeps an empty range.
   for (auto& [name, kernel] : kernels_) {
     if (kernel.registers == 0) throw std::runtime_error("a cubin does not say how many registers " + name + " has");
   }

@@ -1,4 +1,4 @@
-// What a cubin says of its kernels, read from its ELF sections as the driver reads them.
+// The description of the kernels in a cubin, read from its ELF sections as the driver reads them.
 //
 // NVIDIA documents the format only through its tools; the attributes are those that `cuobjdump -elf` names EIATTR_….
 #pragma once
@@ -21,7 +21,7 @@ struct Kernel {
   unsigned parameters_at = 0;                 // in constant bank 0
   unsigned constant_bytes = 0;                // of constant bank 0, parameters included
   unsigned registers = 0;                     // per thread
-  unsigned local_bytes = 0;                   // per thread: stack and what the functions it calls need
+  unsigned local_bytes = 0;                   // per thread: the stack, and what the functions it calls need
   unsigned shared_begin = 0, shared_end = 0;  // addresses of its static shared memory
   unsigned max_threads = 1024;
   unsigned code_bytes = 0;
@@ -30,13 +30,13 @@ struct Kernel {
 
 class Image {
  public:
-  explicit Image(std::string cubin);  // throws std::runtime_error if it is no cubin that is understood
+  explicit Image(std::string cubin);  // throws std::runtime_error if it is not a cubin of a known form
 
   const std::string& bytes() const { return bytes_; }
   const std::map<std::string, Kernel>& kernels() const { return kernels_; }
-  // Banks 3 and 4, common to all kernels: __constant__ variables and addresses of variables.
+  // Banks 3 and 4, shared by all kernels: __constant__ variables and addresses of variables.
   const std::vector<char>& constants(int bank) const { return constants_[bank]; }
-  // __device__ variables of the module lie in here.
+  // Memory of the module's __device__ variables.
   const std::vector<char>& variables() const { return *variables_; }
 
   static bool is_elf(const void* image);

@@ -1,4 +1,4 @@
-// An instruction of sm_90 as the emulator runs it: decoded once from its text, so that running it handles no text.
+// An instruction of sm_90 as the emulator runs it: decoded once from its text, so that execution handles no text.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace weft::machine_code {
 
-// One per family of instructions; what differs within a family is in the fields of Instruction.
+// One value per family of instructions; differences within a family are in the fields of Instruction.
 enum class Op : std::uint8_t {
   // control
   nop,
@@ -168,10 +168,10 @@ struct Instruction {
   bool flush = false;     // .FTZ
   bool saturate = false, nan_to_zero = false, wrap = false, sign_from_first = false, is_max = false;
   bool shift_amount = false, acquires_all = false, fetches = false;
-  std::uint8_t table = 0, table2 = 0;  // of LOP3, PLOP3
+  std::uint8_t table = 0, table2 = 0;  // for LOP3, PLOP3
   std::uint8_t shift = 0;
-  std::uint8_t barrier = 0;  // of convergence: B0, …
-  std::uint8_t bytes = 4;    // of a memory access
+  std::uint8_t barrier = 0;  // convergence barrier: B0, …
+  std::uint8_t bytes = 4;    // size of a memory access
   std::uint32_t mask = 0;
   Compare compare = Compare::never;
   Combine combine = Combine::conjunction;
@@ -192,7 +192,7 @@ struct Code {
   unsigned shared_unit = 4;  // the smallest access to shared memory, at most 8 bytes
 };
 
-// Throws std::runtime_error, with the instruction's text, at anything it does not know.
+// Throws std::runtime_error, with the instruction's text, for anything unknown.
 Code decode(const Listing& listing, const Kernel& kernel);
 
 }  // namespace weft::machine_code

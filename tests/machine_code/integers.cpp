@@ -1,4 +1,4 @@
-// Integer instructions, predicates and what lanes of a warp exchange in registers.
+// Integer instructions, predicates, and what the lanes of a warp exchange in registers.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ using u64 = std::uint64_t;
 using s32 = std::int32_t;
 using s64 = std::int64_t;
 
-// A summand with its sign as an adder of 32 bits sees it: -x is ~x + 1, so that -0 carries.
+// A signed summand as a 32-bit adder sees it: -x is ~x + 1, so that -0 produces a carry.
 void read_summand(const Operand& operand, const Warp& warp, const Surroundings& around, Longs& value) {
   Words place;
   const Words& raw = read_word(operand, warp, around, place);
@@ -49,7 +49,7 @@ Mask compared(const Instruction& i, const Words& a, const Words& b, Mask lower) 
   const Mask equal = mask_where([&](int l) { return x(l) == y(l); });
   const Mask less = mask_where([&](int l) { return x(l) < y(l); });
   const Mask greater = ~(equal | less);
-  // The upper words of longer numbers: where they are equal, the comparison of the lower words decides.
+  // The upper words of longer numbers: if they are equal, the comparison of the lower words decides.
   switch (i.compare) {
     case Compare::never:
       return 0;
@@ -428,7 +428,7 @@ u32 special_register(Register which, const Warp& warp, const Surroundings& aroun
   return 0;
 }
 
-// Of DMMA.8x8x4, thread 4 i + k has a[i][k], b[k][i], and c[i][2 k] and its neighbour (PTX ISA, "Matrix Fragments for
+// For DMMA.8x8x4, thread 4 i + k has a[i][k], b[k][i], and c[i][2 k] and its neighbour (PTX ISA, "Matrix Fragments for
 // mma.m8n8k4 with .f64 floating point type").
 void multiply_matrices(const Instruction& i, Warp& warp, const Surroundings& around, Mask active,
                        const char*& problem) {

@@ -27,7 +27,7 @@ struct Report {
   ~Report() {
     const char* path = std::getenv("WEFT_MACHINE_CODE_REPORT");
     if (path == nullptr || *path == '\0' || kernels.empty()) return;
-    std::ostringstream file;  // written at once: ranks share the file
+    std::ostringstream file;  // written in one piece, because ranks share the file
     for (const auto& [name, kernel] : kernels) {
       const Counters& c = kernel.counters;
       const auto accesses = [](const char* what, const Accesses& a) {
@@ -60,8 +60,8 @@ struct Report {
 };
 Report report;
 
-// The types that a kernel's pointers point to, by parameter: "double", "float", "int", "long"; empty where it is no
-// pointer or of another type.
+// The types that a kernel's pointer parameters point to: "double", "float", "int", "long"; empty for other types and
+// for parameters that are no pointers.
 std::vector<std::string> pointed_types(const device::KernelSpec& spec) {
   std::string text, real;
   for (const device::KernelText& file : device::kernel_texts())
@@ -111,7 +111,8 @@ double difference(std::span<const char> found, std::span<const char> expected) {
   return worst == 0 ? 0 : largest == 0 ? worst : worst / largest;
 }
 
-// Blocks of the host's instance, which has one element where the GPU's has a tile of them; both check their bounds.
+// The number of blocks of the host's instance per GPU block: it processes one element where the GPU's processes a tile;
+// both check their bounds.
 unsigned tile_of(const device::KernelSpec& spec) {
   for (const device::Define& define : spec.defines)
     if (define.name == "WEFT_TILE_ELEMENTS") return static_cast<unsigned>(std::stoul(define.value));
@@ -129,14 +130,15 @@ void restore(const Memory& memory, const std::vector<std::vector<char>>& copies)
 
 std::shared_ptr<Module> module_of(const std::shared_ptr<Image>& image) {
   static std::mutex mutex;
-  static std::map<std::shared_ptr<Image>, std::shared_ptr<Module>> modules;  // keeps the images, so their addresses too
+  static std::map<std::shared_ptr<Image>, std::shared_ptr<Module>> modules;  // keeps the images alive, and so their
+                                                                             // addresses
   const std::lock_guard lock(mutex);
   std::shared_ptr<Module>& module = modules[image];
   if (module == nullptr) module = std::make_shared<Module>(*image);
   return module;
 }
 
-// The element type of each allocation that a kernel's parameters point to; of others, the kernel's own.
+// The element type of each allocation that a kernel's parameters point to; for other allocations the kernel's own type.
 std::string type_of(std::span<char> allocation, const std::vector<std::string>& types,
                     const std::vector<std::vector<char>>& arguments, const std::string& otherwise) {
   for (std::size_t k = 0; k < std::min(types.size(), arguments.size()); ++k) {

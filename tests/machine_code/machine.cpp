@@ -12,8 +12,8 @@
 namespace weft::machine_code {
 namespace {
 
-constexpr unsigned turn = 1 << 16;             // instructions after which other lanes and warps come first
-constexpr std::uint64_t endless = 1ull << 32;  // instructions of a warp after which a block counts as hanging
+constexpr unsigned turn = 1 << 16;             // instructions after which other lanes and warps get their turn
+constexpr std::uint64_t endless = 1ull << 32;  // instructions of a warp after which a block is considered to hang
 constexpr unsigned stack_pointer_at = 0x28;    // in constant bank 0
 
 class Grid {
@@ -114,10 +114,10 @@ class Grid {
   Surroundings around_;
   SharedMemory shared_;
   std::vector<Warp> warps_;
-  Warp* warp_ = nullptr;   // that runs
-  std::uint32_t at_ = 0;   // its instruction
-  Mask together_ = 0;      // the lanes that are there
-  unsigned barriers_ = 0;  // the block has been through
+  Warp* warp_ = nullptr;   // the running warp
+  std::uint32_t at_ = 0;   // the current instruction
+  Mask together_ = 0;      // the active lanes
+  unsigned barriers_ = 0;  // number of barriers that the block has passed
   Counters counters_;
   Traffic traffic_;
   Scoreboard scoreboard_;
@@ -168,7 +168,7 @@ void Grid::run_block(unsigned x, unsigned y, unsigned z) {
   counters_.block_reads += scoreboard_.loaded_sectors();
 }
 
-// Runs fragments until all of them wait, or one has had its turn. Returns whether anything ran.
+// Runs fragments until all of them wait, or one has used up its turn. Returns whether anything ran.
 bool Grid::run_warp() {
   auto& fragments = warp_->fragments;
   const auto can_run = [](const Fragment& f) { return f.state == Fragment::State::runs; };
@@ -184,7 +184,7 @@ bool Grid::run_warp() {
   }
 }
 
-// After a barrier or a convergence: fragments that wait together become one, empty ones go.
+// After a barrier or a convergence: fragments that wait together are merged, empty ones removed.
 void Grid::meet() {
   auto& fragments = warp_->fragments;
   using State = Fragment::State;
@@ -222,7 +222,7 @@ void Grid::meet() {
   std::erase_if(fragments, [](const Fragment& f) { return f.lanes == 0; });
 }
 
-// Runs one fragment until it waits or ends; false if its turn is over before.
+// Runs one fragment until it waits or ends; false if its turn ends before.
 bool Grid::run_fragment(std::size_t which) {
   using State = Fragment::State;
   auto& fragments = warp_->fragments;
@@ -240,7 +240,7 @@ bool Grid::run_fragment(std::size_t which) {
     const Mask chosen = active & read_predicate(i.from_predicate[0], *warp_, all_lanes);
     const int leader = std::countr_zero(active == 0 ? f.lanes : active);
     if (warp_->some_undefined) check_defined(i, active);
-    // Sends the chosen lanes elsewhere; the others go on behind.
+    // Lets the chosen lanes jump; the others continue with the next instruction.
     const auto jump = [&](Mask jumping, std::uint32_t target) {
       ++f.at;
       if (jumping == f.lanes) {
@@ -274,7 +274,7 @@ bool Grid::run_fragment(std::size_t which) {
           ++f.at;
           break;
         }
-        // Lanes with the same destination go together.
+        // Lanes with the same destination stay together.
         const std::uint64_t first = to[leader];
         const Mask together = mask_where([&](int l) { return to[l] == first; }) & active;
         const std::uint64_t target =
@@ -282,7 +282,7 @@ bool Grid::run_fragment(std::size_t which) {
         if (target % 16 != 0 || target / 16 >= code_.instructions.size()) fail("jumps out of the code", leader);
         if (together == active) {
           jump(active, static_cast<std::uint32_t>(target / 16));
-        } else {  // the others meet this instruction again
+        } else {  // the others will execute this instruction again
           f.lanes &= ~together;
           Fragment other;
           other.lanes = together;
@@ -369,7 +369,7 @@ void Grid::fail_waiting() const {
   throw Fault("kernel " + kernel_.name + ": nothing can run");
 }
 
-// Nothing can run: every thread has to be at the same barrier.
+// If nothing can run, every thread must be at the same barrier.
 void Grid::release_barrier() {
   const Fragment* first = nullptr;
   unsigned first_thread = 0;
@@ -419,8 +419,8 @@ void Grid::execute(const Instruction& i, Mask active) {
   }
 }
 
-// A wide load may cover words of shared memory that nothing was written to, if nothing uses them: compilers join loads
-// before they know which of them are needed. Afterwards the instruction's own result is defined.
+// A wide load may include words of shared memory that were never written, if nothing uses them: compilers merge loads
+// before they know which words are needed. Afterwards the instruction's own result is defined.
 void Grid::check_defined(const Instruction& i, Mask active) {
   std::vector<Mask>& undefined = warp_->undefined;
   const auto check = [&](const Operand& operand) {
@@ -472,7 +472,7 @@ void Grid::check_shared(bool writes, bool atomic, std::uint64_t address, unsigne
   fail(problem + (names_another ? " thread " + name_of(other) : std::string()), lane);
 }
 
-// Where the bytes are, after all checks but those of shared memory's contents.
+// The host address of the bytes, after all checks except those of shared memory's contents.
 char* Grid::place(Space space, std::uint64_t address, unsigned bytes, int lane) {
   if (space != Space::global) address &= 0xffffffffu;
   if (address % bytes != 0) fail("uses a misaligned address", lane);
@@ -619,7 +619,7 @@ void Grid::change_atomically(const Instruction& i, Mask active, const Longs& add
   write_word(i.to, *warp_, words, active);
 }
 
-// The latest a card may do it: what is copied arrives when it is waited for.
+// As late as a card may do it: the copied data arrive when they are waited for.
 void Grid::copy(const Instruction& i, Mask active) {
   const Longs from = addresses(i.address), to = addresses(i.from[0]);
   count_global(false, from, i.bytes, active);
@@ -656,7 +656,7 @@ void Grid::await_copies(Mask active, std::size_t left) {
   }
 }
 
-// 16 bytes times a uniform register, from the address in two others on.
+// 16 bytes times a uniform register, starting at the address in two other registers.
 void Grid::prefetch(const Instruction& i, Mask active) {
   const int lane = std::countr_zero(active);
   Words place_of_begin, place_of_end, place_of_count;
@@ -697,7 +697,7 @@ void Grid::count_global(bool writes, const Longs& address, unsigned bytes, Mask 
   scoreboard_.load(request);
 }
 
-// 32 banks of four bytes; accesses of 8 and 16 bytes are served by halves and quarters of the warp.
+// 32 banks of four bytes; accesses of 8 and 16 bytes are served in halves and quarters of the warp.
 void Grid::count_shared(Accesses& to, const Longs& address, unsigned bytes, Mask active) {
   const int words = std::max(1u, bytes / 4), together = lanes / words;
   for (int begin = 0; begin < lanes; begin += together) {

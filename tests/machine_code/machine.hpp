@@ -1,12 +1,12 @@
 // Runs kernels of a cubin on the CPU as a multiprocessor of an H100 would: 32 lanes per warp, divergence and
 // reconvergence, barriers, shared memory. Blocks run one after the other.
 //
-// Stricter than a card. These end the launch with a Fault: an access to global memory outside of every allocation, or
-// outside of the kernel's own shared, local or constant memory; a misaligned one; a read of shared memory that nothing
-// has been written to, or where a wide load covers such memory, the use of those words; two threads that use the same
-// shared memory, one of them writing, with no barrier between; a barrier that some threads of the block never reach, or
-// that they reach in different places; a value taken from a lane that is not there; an instruction the emulator does
-// not know.
+// It is stricter than a card. These end the launch with a Fault: an access to global memory outside of every
+// allocation, or outside of the kernel's own shared, local or constant memory; a misaligned access; a read of shared
+// memory that was never written (for a wide load that includes such words, their use); two threads that access the same
+// shared memory without a barrier in between, if at least one of them writes; a barrier that some threads of the block
+// never reach, or that they reach at different places; a value taken from a lane that does not exist; an instruction
+// unknown to the emulator.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ struct Dimensions {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// The bounds [first, second) of the allocation that holds an address; {0, 0} where there is none.
+// The bounds [first, second) of the allocation that contains an address; {0, 0} if there is none.
 using FindAllocation = std::function<std::pair<std::uintptr_t, std::uintptr_t>(std::uintptr_t address)>;
 
-// A module: an image and the instructions of its kernels, decoded when they are first launched.
+// A module: an image and the instructions of its kernels, decoded at their first launch.
 class Module {
  public:
   explicit Module(Image image) : image_(std::move(image)) {}
@@ -54,7 +54,7 @@ class Module {
   std::map<std::string, Code> codes_;
 };
 
-// The bytes of a launch's parameters, as they lie in constant memory.
+// The bytes of a launch's parameters, as laid out in constant memory.
 std::vector<char> pack_parameters(const Kernel& kernel, void** arguments);
 
 Counters launch(Module& module, const std::string& kernel, Dimensions blocks, Dimensions threads,

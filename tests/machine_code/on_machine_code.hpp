@@ -1,4 +1,4 @@
-// Tests that only launch: every launch runs as machine code and is compared with the host's (launches.hpp).
+// For tests that only launch: every launch runs as machine code and is compared with the host's (launches.hpp).
 #pragma once
 
 #include <gtest/gtest.h>

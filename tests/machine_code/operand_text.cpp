@@ -66,7 +66,7 @@ void set_address(Operand& operand, const std::string& text) {
   }
 }
 
-// Of floating point: what nvdisasm writes in decimals, as the words of a double; its infinities and NaNs.
+// For floating point: nvdisasm's decimal numbers, as the words of a double; also its infinities and NaNs.
 double decimal(std::string text) {
   const bool negative = take(text, "-");
   take(text, "+");
@@ -84,7 +84,7 @@ double decimal(std::string text) {
 }
 
 std::uint32_t half_of(double value) {
-  if (std::isnan(value)) throw Unknown{};  // its payload is not written
+  if (std::isnan(value)) throw Unknown{};  // nvdisasm does not write its payload
   const std::uint32_t sign = std::signbit(value) ? 0x8000 : 0;
   value = std::abs(value);
   if (value == 0) return sign;
@@ -134,7 +134,7 @@ Operand source(std::string text, Reads reads, std::uint32_t words) {
     } else if (reads == Reads::f32) {
       operand.low = std::bit_cast<std::uint32_t>(static_cast<float>(decimal(whole)));
     } else if (reads == Reads::f64) {
-      // The upper word is all that is encoded; twenty digits say it exactly.
+      // Only the upper word is encoded; twenty digits determine it exactly.
       operand.high = static_cast<std::uint32_t>((std::bit_cast<std::uint64_t>(decimal(whole)) + 0x80000000u) >> 32);
     } else {
       throw Unknown{};

@@ -1,4 +1,4 @@
-// From the text of an operand, as nvdisasm writes it, to what the emulator reads.
+// Converts the text of an operand, as nvdisasm writes it, to the form that the emulator reads.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace weft::machine_code {
 
-struct Unknown {};  // thrown at anything that is not accounted for
+struct Unknown {};  // thrown for anything that is not accounted for
 
-// How an instruction reads an operand: what an immediate's text means, and how many words a register has.
+// How an instruction reads an operand: the meaning of an immediate's text, and how many words a register has.
 enum class Reads : std::uint8_t { integer, f32, f64 };
 
 Operand source(std::string text, Reads reads, std::uint32_t words = 1);
@@ -25,7 +25,7 @@ std::int32_t hexadecimal(std::string text);
 double decimal(std::string text);
 std::uint32_t half_of(double value);
 
-// Removes what the text begins or ends with; false, and nothing is removed, if it does not.
+// Removes a prefix or suffix of the text; returns false, and removes nothing, if the text does not have it.
 bool take(std::string& text, std::string_view prefix);
 bool take_end(std::string& text, std::string_view suffix);
 

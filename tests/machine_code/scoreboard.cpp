@@ -20,17 +20,17 @@ Path operator+(Path path, const Path& latency) {
 
 constexpr Path from_memory{.global = 1}, from_l2{.l2 = 1}, from_shared{.shared = 1};
 
-// Of the result. Arithmetic: Jia et al., arXiv:1804.06826, whose V100 has 4 clocks for FP32 and integers and 8 for
-// FP64; the special function unit, conversions, special and uniform registers in round figures.
+// The latency of the result. Arithmetic: Jia et al., arXiv:1804.06826, whose V100 has 4 clocks for FP32 and integers
+// and 8 for FP64; the special function unit, conversions, special and uniform registers are rounded figures.
 Path latency_of(const Instruction& i) {
   switch (i.op) {
     case Op::load:
-      return from_shared;  // of global memory: an L1 hit, until load() knows better
+      return from_shared;  // for global memory: an L1 hit, unless load() finds otherwise
     case Op::atomic:
       return i.space == Space::global ? from_memory : from_shared;
     case Op::load_constant:
       if (i.pipe != Pipe::uniform) return from_shared;
-      break;  // to a uniform register: ptxas counts its clocks, where others set a dependency barrier
+      break;  // to a uniform register: ptxas counts its clocks, whereas others set a dependency barrier
     case Op::shuffle:
       return from_shared;
     case Op::read_special:
@@ -117,7 +117,7 @@ void Scoreboard::issue(unsigned warp, const Instruction& i) {
   warp_->next = at + Path{.clocks = 1};
 }
 
-// Warps are emulated one after the other, so a warp that comes later may ask for a sector at an earlier time.
+// Warps are emulated one after the other, so a later warp may request a sector at an earlier time.
 void Scoreboard::load(Sectors sectors) {
   for (const std::uint64_t sector : sectors) {
     Path missed = issued_at_ + from_memory;

@@ -28,7 +28,7 @@ const char* SharedMemory::read(std::uint64_t address, unsigned bytes, const Mome
     } else if (unit.reader.warp() != when.warp()) {
       unit.several_warps = true;
     } else if (unit.reader.warp_syncs < when.warp_syncs) {
-      unit.readers = 0;  // earlier ones of this warp are in order with all it does from here on
+      unit.readers = 0;  // earlier accesses of this warp are ordered before all that it does from now on
     }
     unit.read = true;
     unit.readers |= when.lane();

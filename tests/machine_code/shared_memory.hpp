@@ -1,9 +1,9 @@
-// The shared memory of a block, with what is needed to find races and reads of what nobody wrote.
+// The shared memory of a block, with what is needed to find races and reads of memory that was never written.
 //
-// For each unit (the smallest access of the kernel, at most 8 bytes): who wrote it last, who has read it, and when. Two
-// accesses are in order if a barrier of the block lies between them. Those of one warp also are if a synchronisation of
-// the warp lies between, or if the lanes are still together: NVRTC leaves out __syncwarp where lanes cannot have
-// parted.
+// For each unit (the smallest access of the kernel, at most 8 bytes) it records who wrote it last, who has read it, and
+// when. Two accesses are ordered if a barrier of the block lies between them. Two accesses of one warp are also ordered
+// if a synchronisation of the warp lies between them, or if the lanes have not diverged: NVRTC omits __syncwarp where
+// lanes cannot have diverged.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace weft::machine_code {
 
 class SharedMemory {
  public:
-  // A moment of a thread: the barriers its block and the synchronisations its warp have been through, the instruction
-  // that is run, and the lanes that run it.
+  // A moment in the execution of a thread: the number of barriers of its block and of synchronisations of its warp so
+  // far, the current instruction, and the lanes that execute it.
   struct Moment {
     unsigned barriers = 0, warp_syncs = 0, thread = 0;
     std::uint32_t together = 0;
@@ -23,13 +23,13 @@ class SharedMemory {
     std::uint32_t lane() const { return std::uint32_t{1} << thread % 32; }
   };
 
-  void start(unsigned begin, unsigned end, unsigned unit);  // nothing is written yet
+  void start(unsigned begin, unsigned end, unsigned unit);  // initially nothing is written
 
   bool holds(std::uint64_t address, unsigned bytes) const { return address >= begin_ && address + bytes <= end_; }
   char* at(std::uint64_t address) { return bytes_.data() + (address - begin_); }
 
-  // nullptr, or what is wrong with the access; `other` is then the other thread. A read of several units is wrong where
-  // nothing was written to any of them.
+  // nullptr, or what is wrong with the access; `other` is then the other thread. A read of several units is wrong if
+  // none of them was written.
   const char* read(std::uint64_t address, unsigned bytes, const Moment& when, unsigned& other);
   const char* write(std::uint64_t address, unsigned bytes, const Moment& when, bool atomic, unsigned& other);
   bool unwritten(std::uint64_t address, unsigned bytes) const;

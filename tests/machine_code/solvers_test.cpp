@@ -1,4 +1,4 @@
-// Conjugate gradients and multigrid on machine code. On several ranks CG launches kernels of its own.
+// Conjugate gradients and multigrid on machine code. On several ranks CG launches different kernels.
 #include <cmath>
 
 #include "../cpp/coarse_solver.hpp"
@@ -97,7 +97,7 @@ TYPED_TEST(Solvers, ChebyshevWithoutAPreconditioner) {
   stream.synchronize();
 }
 
-// Without a boundary condition, so that constants are taken out.
+// Without a boundary condition, so that constants have to be removed.
 TYPED_TEST(Solvers, MultigridInKrylovMethods) {
   using T = TypeParam;
   using poisson::Method, poisson::Smoothing;

@@ -9,18 +9,19 @@
 
 namespace weft::machine_code {
 
-using Sectors = std::span<const std::uint64_t>;  // addresses / 32, ascending and all different
+using Sectors = std::span<const std::uint64_t>;  // addresses / 32, in ascending order without repetition
 
-// Clocks that the L1 takes for the sectors of one request: four banks deliver a sector each, and a sector lies in the
-// bank of its place in a line of 128 bytes (Accel-Sim, Khairy et al., ISCA 2020, fitted to V100 and A100).
+// Clocks that the L1 takes for the sectors of one request: each of four banks delivers one sector per clock; the
+// position of a sector within its line of 128 bytes determines the bank (Accel-Sim, Khairy et al., ISCA 2020, fitted to
+// V100 and A100).
 inline std::uint64_t wavefronts(Sectors sectors) {
   std::array<std::uint64_t, 4> in_bank{};
   for (const std::uint64_t sector : sectors) ++in_bank[sector % 4];
   return *std::max_element(in_bank.begin(), in_bank.end());
 }
 
-// What has to pass between memory and a cache that holds everything: each sector once. A sector that is written before
-// it is read comes from the cache.
+// The traffic between memory and a cache that holds everything: each sector once. A sector that is written before it is
+// read comes from the cache.
 class Traffic {
  public:
   void read(Sectors sectors) {

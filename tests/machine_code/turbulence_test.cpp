@@ -1,4 +1,4 @@
-// Turbulence on machine code in single precision; in double it is gpu_turbulence_mpi_test.cpp that runs so.
+// Turbulence on machine code in single precision; in double precision gpu_turbulence_mpi_test.cpp does this.
 #include "../cpp/turbulence_checks.hpp"
 #include "on_machine_code.hpp"
 

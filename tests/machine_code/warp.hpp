@@ -1,4 +1,4 @@
-// The state of a warp and how operands are read from it and written to it.
+// The state of a warp, and how operands are read from it and written to it.
 #pragma once
 
 #include <array>
@@ -50,17 +50,17 @@ struct Warp {
   Mask alive = 0;       // lanes that have not returned
   unsigned synced = 0;  // warp-wide synchronisations so far
   std::vector<Words> registers;
-  std::vector<Mask> undefined;  // of each register, the lanes that hold what nothing was written to
+  std::vector<Mask> undefined;  // for each register, the lanes whose value was never written
   bool some_undefined = false;
   std::array<std::uint32_t, 64> uniform{};
   std::array<Mask, 8> predicates{}, uniform_predicates{};
-  std::array<Words, 16> sync_masks{};  // of each convergence barrier, as each lane knows it
+  std::array<Words, 16> sync_masks{};  // for each convergence barrier, the mask as known to each lane
   std::vector<Fragment> fragments;
   std::vector<char> local;  // one lane after the other
   std::array<Copies, lanes> copies;
 };
 
-// What differs from launch to launch and from block to block, and no instruction writes.
+// Data that differ between launches and blocks, and that no instruction writes.
 struct Surroundings {
   std::array<std::span<const char>, 5> constants;  // banks
   unsigned block[3] = {};
@@ -87,7 +87,7 @@ inline std::uint32_t constant_word(const Surroundings& around, const Operand& op
   return value;
 }
 
-// A 32-bit word of an operand, without its signs. Registers are returned as they lie, others in `place`.
+// A 32-bit word of an operand, without its signs. Registers are returned in place, others in `place`.
 inline const Words& read_word(const Operand& operand, const Warp& warp, const Surroundings& around, Words& place,
                               std::uint32_t word = 0) {
   std::uint32_t value = 0;
@@ -107,7 +107,7 @@ inline const Words& read_word(const Operand& operand, const Warp& warp, const Su
         value = constant_word(around, operand, at, 0);
         break;
       }
-      for (int l = 0; l < lanes; ++l) {  // the lanes that take no part may have any index
+      for (int l = 0; l < lanes; ++l) {  // lanes that take no part may have any index
         const std::int64_t from = at + static_cast<std::int32_t>(warp.registers[operand.reg][l]);
         const bool there = from >= 0 && operand.bank < 5 &&
                            static_cast<std::size_t>(from) + 4 <= around.constants[operand.bank].size();
@@ -122,7 +122,7 @@ inline const Words& read_word(const Operand& operand, const Warp& warp, const Su
   return place;
 }
 
-// As integers, with -x and ~x done.
+// As integers, after applying -x and ~x.
 inline const Words& read_integer(const Operand& operand, const Warp& warp, const Surroundings& around, Words& place) {
   const Words& raw = read_word(operand, warp, around, place);
   if (!operand.negative && !operand.inverted && !operand.absolute) return raw;
@@ -146,7 +146,7 @@ inline void read_signed_long(const Operand& operand, const Warp& warp, const Sur
   if (operand.inverted)
     for (int l = 0; l < lanes; ++l) value[l] = ~value[l];
 }
-// As floating point, with |x| and -x done.
+// As floating point, after applying |x| and -x.
 inline void read_float(const Operand& operand, const Warp& warp, const Surroundings& around, Row<float>& value) {
   Words place;
   const Words& raw = read_word(operand, warp, around, place);
@@ -190,7 +190,7 @@ inline void write_double(const Operand& to, Warp& warp, const Row<double>& value
   write_long(to, warp, std::bit_cast<Longs>(value), active);
 }
 
-// `missing` where the instruction has no such operand.
+// `missing` if the instruction has no such operand.
 inline Mask read_predicate(const Operand& operand, const Warp& warp, Mask missing) {
   if (operand.kind == Operand::Kind::none) return missing;
   const bool uniform = operand.kind == Operand::Kind::uniform_predicate;
@@ -220,8 +220,8 @@ inline Mask combined(Combine how, Mask value, Mask with) {
   return how == Combine::conjunction ? value & with : how == Combine::disjunction ? value | with : value ^ with;
 }
 
-// Instructions that change nothing but registers and predicates of the active lanes. Each returns false where the
-// instruction is not of its kind; `problem` is set where it has no defined result.
+// Instructions that change only registers and predicates of the active lanes. Each function returns false if the
+// instruction is not of its kind, and sets `problem` if it has no defined result.
 bool run_integers(const Instruction& i, Warp& warp, const Surroundings& around, Mask active);
 bool run_floats(const Instruction& i, Warp& warp, const Surroundings& around, Mask active);
 bool run_between_threads(const Instruction& i, Warp& warp, const Surroundings& around, Mask active,
