@@ -156,7 +156,7 @@ TEST_P(OnGpu, MpiIsGivenDeviceMemoryOnlyWhereATransferProvedIt) {
 
   EXPECT_TRUE(mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam(), "1"}, 60.0).succeeded);
   const mpi::ProbeResult absent = mpi::run_probe({WEFT_MPI_PROBE_FILE, GetParam(), "7"}, 60.0);
-  EXPECT_NE(absent.reason.find(" 7 is not there"), std::string::npos) << absent.reason;  // not another one instead
+  EXPECT_NE(absent.reason.find(" 7 does not exist"), std::string::npos) << absent.reason;  // not another one instead
 
   // The child opens the GPU whose number it is given.
   const std::filesystem::path script = std::filesystem::temp_directory_path() / ("probe" + std::to_string(getpid()));

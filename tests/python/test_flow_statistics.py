@@ -178,6 +178,6 @@ def test_profiles_over_homogeneous_directions_hold_the_fluctuations_along_them()
 
 def test_the_force_on_what_is_no_boundary_names_those_that_are():
     with pytest.raises(
-        CollectiveError, match=r"force on \"lid\", which is no boundary of .*; it has: x-, x\+, y-, y\+"
+        CollectiveError, match=r"force on \"lid\", which is not a boundary of .*; it has: x-, x\+, y-, y\+"
     ):
         channel().statistics(forces=("lid",))

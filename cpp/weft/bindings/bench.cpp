@@ -31,7 +31,7 @@ bench::Operation operation_named(const std::string& text) {
   if (text == "halo") return bench::Operation::halo;
   if (text == "gather") return bench::Operation::gather;
   if (text == "gather-scatter") return bench::Operation::gather_scatter;
-  throw std::invalid_argument("there is no operation '" + text + "'; known: halo, gather, gather-scatter");
+  throw std::invalid_argument("unknown operation '" + text + "'; known: halo, gather, gather-scatter");
 }
 
 void bind_transfers(nb::module_& b) {

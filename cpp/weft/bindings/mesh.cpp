@@ -69,12 +69,12 @@ Whole make_whole(const In<std::int64_t, Dim<-1>, Dim<8>>& vertices, const In<dou
   const std::size_t count = vertices.shape(0);
   if (nodes.shape(0) != count || boundaries.shape(0) != count || (nodes.shape(1) != 8 && nodes.shape(1) != 27) ||
       curve_sides.shape(0) != curve_values.shape(0)) {
-    throw std::invalid_argument("WholeMesh: the arrays do not belong together");
+    throw std::invalid_argument("WholeMesh: the arrays do not have matching shapes");
   }
   for (const auto& element : m.boundaries) {
     for (std::int32_t b : element) {
       if (b < 0 || b > std::ssize(m.boundary_names))
-        throw std::invalid_argument("WholeMesh: a boundary without a name");
+        throw std::invalid_argument("WholeMesh: every boundary must have a name");
     }
   }
   for (std::size_t p = 0; p < periodic.shape(0); ++p) {
@@ -91,7 +91,7 @@ Whole make_whole(const In<std::int64_t, Dim<-1>, Dim<8>>& vertices, const In<dou
     const auto kind = static_cast<mesh::Curve::Kind>(row[1]);
     if (row[0] < 0 || row[0] >= m.elements() || row[1] < 0 || row[1] > 2 || row[2] < 0 ||
         row[2] >= (kind == mesh::Curve::sphere ? 6 : 12)) {
-      throw std::invalid_argument("WholeMesh: a curve on no side of any element");
+      throw std::invalid_argument("WholeMesh: a curve refers to a side that does not exist");
     }
     mesh::Curve curve{row[0], kind, static_cast<int>(row[2]), {}};
     std::copy_n(curve_values.data() + 5 * c, 5, curve.values.begin());

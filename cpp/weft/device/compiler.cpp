@@ -173,7 +173,7 @@ Compiled compile_now(const CompilerApi& api, Backend backend, const KernelsSpec&
   api.destroy(&program);
   if (code != 0)
     fail(spec, architecture, std::string(api.error_text(code)) + " (" + api.version_text + ")", compiled.log);
-  if (compiled.image.empty()) fail(spec, architecture, api.version_text + " made no code", compiled.log);
+  if (compiled.image.empty()) fail(spec, architecture, api.version_text + " generated no code", compiled.log);
   return compiled;
 }
 

@@ -475,7 +475,7 @@ std::shared_ptr<Device> open_gpu(const GpuApi& api, int ordinal) {
   if (ordinal < 0) ordinal = rank_in_node() % api.device_count;
   if (ordinal >= api.device_count) {
     throw std::runtime_error("device " + name(api.backend) + " " + std::to_string(ordinal) +
-                             " is not there: " + std::to_string(api.device_count) + " found, numbered from 0");
+                             " does not exist: " + std::to_string(api.device_count) + " found, numbered from 0");
   }
   return std::make_shared<GpuDevice>(api, ordinal);
 }

@@ -106,7 +106,7 @@ void* HostDevice::allocate(std::size_t bytes) {
   const std::size_t unit = large ? huge_page : alignment;
   const std::size_t total = round_up(bytes + (check_ ? guard_bytes : 0), unit);
   void* pointer = std::aligned_alloc(unit, total);
-  if (pointer == nullptr) throw std::runtime_error("the host has no " + std::to_string(bytes) + " bytes left");
+  if (pointer == nullptr) throw std::runtime_error("the host cannot allocate " + std::to_string(bytes) + " bytes");
   if (large) madvise(pointer, total, MADV_HUGEPAGE);
   if (check_) {
     std::memset(pointer, 0xFF, bytes);

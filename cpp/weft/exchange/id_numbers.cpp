@@ -32,7 +32,8 @@ IdNumbers::IdNumbers(std::span<const std::int64_t> ids, std::int64_t end) {
     before += std::popcount(word.bits);
   }
   if (before > std::numeric_limits<std::int32_t>::max())
-    throw std::length_error("a rank has " + std::to_string(before) + " ids, more than 32-bit numbers: use more ranks");
+    throw std::length_error("a rank has " + std::to_string(before) +
+                            " ids, more than 32 bits can number: use more ranks");
   size_ = static_cast<std::int32_t>(before);
 }
 

@@ -204,7 +204,7 @@ Ranking race(std::size_t candidates, const RunCandidate& run, const Slowest& slo
 
 Tuning tune(const std::vector<Choice>& candidates, const RunCandidate& run, const Slowest& slowest,
             const TuningLimits& limits, std::span<const double> first) {
-  if (candidates.empty()) throw std::invalid_argument("there is no way to exchange to choose from");
+  if (candidates.empty()) throw std::invalid_argument("no exchange can be chosen: there is no candidate");
   if (candidates.size() == 1) return {.chosen = candidates.front()};
   const Ranking ranking = race(candidates.size(), run, slowest, limits, first);
   Tuning tuning{.chosen = candidates[ranking.winner]};

@@ -248,7 +248,7 @@ void HostStages<T>::prepare_whole(const Ways& ways) {
     if (way.method != Method::plan_3d) continue;
     if (!host_library(way.library).backward_3d)
       throw std::invalid_argument("the backward 3-D plan of " + host_library(way.library).name +
-                                  " makes something else of coefficients that are no real field's");
+                                  " gives another result for coefficients that do not belong to a real field");
     plan_3d(Kind::c2r, way.library);
   }
   if (ways.forward.method == Method::plan_3d) plan_3d(Kind::r2c, ways.forward.library);

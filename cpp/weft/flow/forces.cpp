@@ -18,7 +18,7 @@ Forces<T>::Forces(space::Space<T>& space, const std::vector<std::string>& bounda
     if (std::ranges::find(mesh.boundary_names, name) != mesh.boundary_names.end()) continue;
     std::string known;
     for (const std::string& other : mesh.boundary_names) known += (known.empty() ? "" : ", ") + other;
-    throw mpi::CollectiveError("flow: force on \"" + name + "\", which is no boundary of " + mesh.source +
+    throw mpi::CollectiveError("flow: force on \"" + name + "\", which is not a boundary of " + mesh.source +
                                "; it has: " + (known.empty() ? "none" : known));
   }
   for (const space::BoundaryFace& face : space.faces()) {

@@ -201,10 +201,11 @@ Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span
     if (geometry_order == 0) geometry_order = natural_geometry_order(whole);
     element::gll(geometry_order);
     for (std::int32_t part : parts) {
-      if (part < 0 || part >= comm.size()) throw std::invalid_argument("distribute: a part without a rank");
+      if (part < 0 || part >= comm.size())
+        throw std::invalid_argument("distribute: every part must be the number of a rank");
       ++counts[part];
     }
-    if (std::ranges::min(counts) == 0) throw std::invalid_argument("distribute: a rank without elements");
+    if (std::ranges::min(counts) == 0) throw std::invalid_argument("distribute: every rank must get an element");
   });
 
   // The data that rank 0 sends, ordered by rank.

@@ -217,7 +217,7 @@ std::vector<std::vector<std::byte>> headers_of(const fs::path& path) {
     const CheckpointFile file = from_bytes(headers[index], name);
     if (file.files != first.files || file.index != static_cast<int>(index) || file.header.step != first.header.step ||
         file.header.time != first.header.time || file.header.box.sizes != first.header.box.sizes)
-      throw std::runtime_error(name + ": not of the same checkpoint as " + part_name(0));
+      throw std::runtime_error(name + ": does not belong to the same checkpoint as " + part_name(0));
     for (const CheckpointBlock& block : file.blocks) modes += block.x.count * block.z.count;
   }
   const std::int64_t modes_x = Truncation(first.header.box, first.header.dealiasing).modes_x();
@@ -301,7 +301,7 @@ void Checkpoint::read(const SpectralFields<T>& fields) const {
                                ": give the run the same grid");
     for (std::size_t d = 0; d < 3; ++d)
       if (std::abs(h.box.lengths[d] - part.box.lengths[d]) > 1e-12 * part.box.lengths[d])
-        throw std::runtime_error(path_ + ": of a box of other side lengths: give the run the same");
+        throw std::runtime_error(path_ + ": the box has other side lengths: give the run the same");
     if (h.scalars != static_cast<int>(fields.fields.size()) - 3)
       throw std::runtime_error(path_ + ": has " + std::to_string(h.scalars) + " scalars, the run " +
                                std::to_string(fields.fields.size() - 3));

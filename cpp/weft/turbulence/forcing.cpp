@@ -53,7 +53,7 @@ Forcing::Forcing(const ForcingOptions& options, const Truncation& truncation, co
                                   std::to_string(shells_) + " shells, and " + std::to_string(options_.energies.size()) +
                                   " energies are given");
     for (const double energy : options_.energies)
-      if (!(energy >= 0)) throw std::invalid_argument(where + ": an energy is no number of at least 0");
+      if (!(energy >= 0)) throw std::invalid_argument(where + ": every energy must be a number of at least 0");
   }
   if (options_.kind == ForcingKind::band) return;
   // The processes start in their stationary state: the variance of every real number is sigma^2.
