@@ -1,4 +1,4 @@
-// What weft offers to other C++ codes: devices, communicators, the exchange layer, Fourier transforms and the recorder.
+// weft's API for other C++ codes: devices, communicators, the exchange layer, Fourier transforms and the recorder.
 //
 // Only these headers, and those they include, are installed. The rest of the library is internal and may change without
 // notice.

@@ -1,9 +1,9 @@
-// Incompressible turbulence between its transforms (GESTS, section 3.1; Rogallo 1981), by rows along x: the one place
-// of these formulas, for the kernels of turbulence.hpp, a block a row, and for the host's passes over lines in cache.
+// Incompressible turbulence between its transforms (GESTS, section 3.1; Rogallo 1981), by rows along x. These formulas
+// are only here: the kernels of turbulence.hpp use them with one block per row, the host's passes for lines in cache.
 //
-// Five products uu - vv, ww - vv, uv, vw, uw: v^2 on the diagonal goes into the pressure. After the transforms in x and
-// z, A_x = i kx (uu - vv) + i kz uw and A_z = i kx uw + i kz (ww - vv) take the place of the first, second and fifth,
-// so that four variables are left for the transform in y:
+// The five products are uu - vv, ww - vv, uv, vw, uw; v^2 on the diagonal goes into the pressure. After the transforms
+// in x and z, A_x = i kx (uu - vv) + i kz uw and A_z = i kx uw + i kz (ww - vv) replace the first, second and fifth, so
+// that four variables remain for the transform in y:
 //   d(u_m u_j)/dx_m = (A_x + i ky uv, i kx uv + i kz vw, A_z + i ky vw), up to a gradient.
 #pragma once
 #include "weft/kernels/dialect.hpp"

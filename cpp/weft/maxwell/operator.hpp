@@ -71,7 +71,7 @@ class Operator {
   std::pair<double, double> divergence(std::span<const T> fields) const;
 
   const exchange::Tuning& tuning() const { return simd_ ? simd_->tuning() : exchange_->tuning(); }
-  // By this rank in one stage.
+  // Sent by this rank in one stage.
   std::int64_t bytes_sent() const { return simd_ ? simd_->bytes_sent() : exchange_->bytes_sent(); }
   std::int64_t messages() const { return simd_ ? simd_->messages() : exchange_->messages(); }
   std::map<std::string, std::int64_t> memory_bytes() const;  // on this rank, by array; excludes the caller's vectors

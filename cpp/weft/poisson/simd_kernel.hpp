@@ -33,7 +33,7 @@ using Ahead = simd::Ahead<T, 5>;
 template <class T>
 struct SimdElements;
 
-// What a block's columns between their two passes go through: derivatives within planes and the metric, on U and Q.
+// What is done to a block's columns between their two passes: derivatives within planes and the metric, on U and Q.
 template <class T>
 using PlanesOfBlock = void (*)(const SimdElements<T>&, std::int64_t block, Ahead<T>&, Vec<T>* U, Vec<T>* Q);
 

@@ -1,4 +1,4 @@
-// What a pass over the blocks of a rank does besides the elements' arithmetic: the operator alone, all of a CG
+// What a pass over the blocks of a rank does besides the arithmetic of the elements: the operator alone, a full CG
 // iteration, or a smoothing step. Compiled once per order and scalar type (simd_order.hpp).
 #pragma once
 

@@ -42,7 +42,7 @@ WEFT_ALWAYS_INLINE constexpr void for_columns(Use&& use) {
   }
 }
 
-// By j n + i, for any order; inside: -1 on the sides.
+// Tables indexed by j n + i, for any order; inside: -1 on the sides.
 template <int n>
 struct ColumnPlaces {
   std::array<std::int16_t, n * n> surface{}, inside{};
@@ -60,7 +60,7 @@ inline constexpr ColumnPlaces<n> column_places = [] {
   return places;
 }();
 
-// The surface points of a block; all ways to read and add give the same bits.
+// The surface points of a block. All ways to read and add give the same bits.
 template <class T>
 class BlockSurface {
   using V = simd::Vec<T>;
@@ -87,7 +87,7 @@ class BlockSurface {
     else
       add(y, index, v);
   }
-  // To any entries.
+  // Adds to any entries.
   WEFT_ALWAYS_INLINE void add(T* y, const std::int32_t* index, V v) const {
     if (conflict_)
       simd::scatter_add_serial<T>(y, index, v);
@@ -131,7 +131,7 @@ class BlockColumns {
     }
   }
 
-  // u[k] of a column of x; row(entry): what is read of an inside point in a row.
+  // Reads u[k] of a column of x; row(entry) reads an interior point if the block's interior points are contiguous.
   template <class Column, class Row>
   WEFT_ALWAYS_INLINE void read(const T* x, Column column, V (&u)[n], Row&& row) const {
     visit(
@@ -147,7 +147,7 @@ class BlockColumns {
     with_column(ij, [&](auto column) WEFT_LAMBDA_INLINE { read(x, column, u); });
   }
 
-  // Adds u[k] to a column of y; row(entry, value) takes those of inside points in a row.
+  // Adds u[k] to a column of y; row(entry, value) handles interior points if they are contiguous.
   template <class Column, class Row>
   WEFT_ALWAYS_INLINE void add(T* y, Column column, const V (&u)[n], Row&& row) const {
     visit(
@@ -155,7 +155,7 @@ class BlockColumns {
         [&](int k, std::int64_t entry) WEFT_LAMBDA_INLINE { row(entry, u[k]); },
         [&](int k, const std::int32_t* index) WEFT_LAMBDA_INLINE { surface_.add(y, index, u[k]); });
   }
-  // Insides in a row are written.
+  // Contiguous interior points are overwritten.
   template <class Column>
   WEFT_ALWAYS_INLINE void add(T* y, Column column, const V (&u)[n]) const {
     add(y, column, u, [&](std::int64_t entry, V v) WEFT_LAMBDA_INLINE { simd::store(y + entry, v); });

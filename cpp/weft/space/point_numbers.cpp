@@ -135,7 +135,7 @@ std::vector<std::int64_t> PointNumbers::surface_keys() const {
   return keys;
 }
 
-// What is on the chosen boundaries, by the sides of this rank's elements.
+// Leaves out whatever is on the chosen boundaries, according to the sides of this rank's elements.
 void PointNumbers::leave_out(std::span<const std::uint8_t> chosen) {
   for (Entities& entities : entities_) entities.left_out.assign(entities.numbers.size(), 0);
   for (std::int64_t e = 0; e < mesh_.elements(); ++e)
