@@ -412,7 +412,7 @@ def test_alltoall_of_pencils_uses_rows_and_columns_with_the_messages_of_a_larger
 
 REFUSED = [
     (["pingpong", "--sizes", "0-3"], "found '0-3'"),
-    (["pingpong", "--sizes", "2G"], "sizes of 1 to 1G"),
+    (["pingpong", "--sizes", "2G"], "sizes from 1 to 1G"),
     (["pingpong", "--paths", "pigeon"], "pigeon"),
     (["exchange", "--choices", "pairwise:pigeon"], "pairwise:pigeon"),
     (["exchange", "--box", "4,4"], "three integers"),

@@ -1,1 +1,1 @@
-"""What a person types; thin: parse, call, show."""
+"""The command line: every command parses its options, calls the library and shows the result."""

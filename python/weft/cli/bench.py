@@ -24,7 +24,7 @@ for command in (pingpong, exchange, alltoall, fft, scaling):
 
 
 class OperatorOptions(TypedDict):
-    """The options that `weft.bench.operator.sweep` takes as they are."""
+    """Options that are passed unchanged to `weft.bench.operator.sweep`."""
 
     dofs: Annotated[
         int | None,
@@ -110,7 +110,7 @@ def operator(orders: str, geometry: str, threads: str, output: Path, **options: 
 
 
 def names(text: str, option: str, allowed: Sequence[str]) -> list[str]:
-    """The names in a list separated by commas."""
+    """The names in a comma-separated list."""
     found = [name.strip() for name in text.split(",")]
     for name in found:
         if name not in allowed:
@@ -121,14 +121,16 @@ def names(text: str, option: str, allowed: Sequence[str]) -> list[str]:
 @bench.command()
 @click.option("--processes", default="1,2", show_default=True, metavar="LIST", help="Numbers of ranks, n_MPI.")
 @click.option("--threads", default="1,2", show_default=True, metavar="LIST", help="OpenMP threads per rank, n_OMP.")
-@click.option("--repeats", default=3, show_default=True, type=Integer(min=1), help="Runs of each combination.")
+@click.option(
+    "--repeats", default=3, show_default=True, type=Integer(min=1), help="Number of runs of each combination."
+)
 @click.option("--oversubscribe", is_flag=True, help="Include combinations with more threads than cores.")
 @options_of(Runs)
 @OUTPUT
 def ratio(
     processes: str, threads: str, repeats: int, oversubscribe: bool, output: Path, **options: Unpack[Runs]
 ) -> None:
-    """Run one problem on ranks x threads, for 'weft model ratio'.
+    """Vary ranks and threads of one problem, for 'weft model ratio'.
 
     The Poisson case is the same for every combination (strong scaling), on all available GPUs. The command
     starts mpiexec itself: do not start it with mpiexec. Writes ratio.json after every run, and prints the fit of

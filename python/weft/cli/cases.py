@@ -38,12 +38,12 @@ def cases(workload: str, toml: bool) -> None:
 
 
 def default(value: object) -> str:
-    """A default as written in a case file; "-" if the key has none."""
+    """A default value as it is written in a case file; "-" if the key has none."""
     return "-" if value is None else toml_value(value)
 
 
 def narrow(row: tuple[str, ...], width: int) -> str:
-    """An option, for a terminal too narrow for the table."""
+    """The text of one option, for terminals that are too narrow for the table."""
     key, value, unit, allowed, text = row
     head = key if value == "-" else f"{key} = {value}"
     about = f"{text} ({allowed})"

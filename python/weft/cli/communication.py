@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def call(measure: Callable[[], object]) -> None:
-    """Runs on all ranks; what cannot be measured here is a usage error, printed once."""
+    """Calls `measure` on all ranks; a measurement that is impossible here is a usage error, printed once."""
     from weft import mpi
     from weft.bench.timing import RefusedError
 
@@ -36,7 +36,10 @@ def bytes_of(text: str) -> int:
 
 
 def message_sizes(text: str) -> list[int]:
-    """'1-64M' -> all powers of two between; '8,1k,3000' -> those; also both mixed. BadParameter for anything else."""
+    """'1-64M' -> all powers of two in the range; '8,1k,3000' -> these sizes; a list may mix both forms.
+
+    Raises BadParameter for any other text.
+    """
     sizes: set[int] = set()
     try:
         for part in text.split(","):
@@ -49,7 +52,8 @@ def message_sizes(text: str) -> list[int]:
         sizes = set()
     if not sizes or min(sizes) < 1 or max(sizes) > 2**30:
         raise click.BadParameter(
-            f"found '{text}', allowed: sizes of 1 to 1G, as 1-64M (powers of two) or 8,1k,64k", param_hint="--sizes"
+            f"found '{text}', allowed: sizes from 1 to 1G, such as 1-64M (powers of two) or 8,1k,64k",
+            param_hint="--sizes",
         )
     return sorted(sizes)
 
@@ -100,8 +104,8 @@ def pingpong(sizes: str, paths: str, output: Path, device: str, rounds: int, sec
     """Measure latency and bandwidth of messages.
 
     Measures every path from host and device memory, within a node and between nodes, with one pair of ranks and with
-    all pairs at once (Wahlgren's figures for Alvis). Prints the fit of alpha + n / beta, n1/2, and which path is
-    fastest from which size on. Writes pingpong.json and a plot for each set of pairs. Start it with mpiexec on 2 or
+    all pairs at once (as Wahlgren did on Alvis). Prints the fit of alpha + n / beta, n1/2, and the range of sizes in
+    which each path is fastest. Writes pingpong.json and a plot for each set of pairs. Start it with mpiexec on 2 or
     more ranks.
     """
     asked = message_sizes(sizes)
@@ -154,14 +158,14 @@ def exchange(
 ) -> None:
     """Time halo, gather and gather-scatter on a mesh.
 
-    Compares every schedule and path over orders and numbers of fields: the median of the slowest rank, and a lower
-    bound from a ping-pong in the same run. Writes exchange.json and a plot for each number of ranks. Start it with
-    mpiexec, or pass --ranks, with which it starts mpiexec itself.
+    Compares every schedule and path for each order and number of fields: prints the median time of the slowest rank,
+    and a lower bound from a ping-pong in the same run. Writes exchange.json and a plot for each number of ranks. Start
+    it with mpiexec, or pass --ranks to let it start mpiexec itself.
     """
     asked_orders, asked_fields = integers(orders, "orders", 1, 15), integers(fields, "fields", 1, 64)
     counts = [int(c) for c in box.split(",")] if re.fullmatch(r"\d+,\d+,\d+", box) else []
     if not counts or min(counts) < 1:
-        raise click.BadParameter(f"found '{box}', allowed: three integers, as 8,8,8", param_hint="--box")
+        raise click.BadParameter(f"found '{box}', allowed: three integers, such as 8,8,8", param_hint="--box")
     if ranks is not None:
         from weft.bench.exchange import sweep
 
@@ -184,7 +188,7 @@ def exchange(
 
 
 @click.command()
-@click.option("--grids", default="", metavar="LIST", help="Sizes N of N^3 grids. [default: what fits into memory]")
+@click.option("--grids", default="", metavar="LIST", help="Sizes N of N^3 grids. [default: those that fit into memory]")
 @click.option(
     "--processes", type=Integer(min=2), metavar="P",
     help="Use the message sizes of a run on this many ranks. [default: the current ranks]",
@@ -217,8 +221,9 @@ def alltoall(
 ) -> None:
     """Time the transposes of a distributed FFT.
 
-    Measures GESTS's Tables 10 to 14 on this machine: message sizes 4 Q N^3 / (P R), effective bandwidth by Eq. 13, host
-    and device pointers, with copies timed separately. Writes alltoall.json and alltoall.png. Start it with mpiexec.
+    Repeats the measurements of GESTS's Tables 10 to 14 on this machine: messages of 4 Q N^3 / (P R) bytes, effective
+    bandwidth by Eq. 13, host and device pointers, with copies timed separately. Writes alltoall.json and alltoall.png.
+    Start it with mpiexec.
     """
     sizes = integers(grids, "grids", 1) if grids else []
     rows = integers(row_ranks, "row-ranks", 1) if row_ranks else []

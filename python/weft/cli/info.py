@@ -10,8 +10,8 @@ import click
 def info(no_measure: bool) -> None:
     """Show what weft finds on this machine.
 
-    Lists the backends (and why one is missing), whether MPI is GPU-aware, the number of threads, measured bandwidth and
-    FMA peak, and versions.
+    Lists the backends (with the reason if one is missing), whether MPI is GPU-aware, the number of threads, measured
+    bandwidth and FMA peak, and versions.
     """
     from mpi4py import MPI
 

@@ -1,4 +1,7 @@
-"""Groups of commands whose modules are imported when one is used: `weft --help` needs neither NumPy nor a case."""
+"""Command groups that import the module of a command only when it is used.
+
+`weft --help` therefore imports neither NumPy nor the case classes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import click
 
 
 class LazyGroup(click.Group):
-    """`places`: by a command's name where it is, as 'module:attribute', and its line in the group's help."""
+    """`places` maps the name of a command to its location, 'module:attribute', and to its line in the group's help."""
 
     def __init__(self, *arguments: Any, places: Mapping[str, tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)

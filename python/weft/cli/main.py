@@ -25,7 +25,7 @@ COMMANDS = {
     "info": ("weft.cli.info:info", "Show what weft finds on this machine."),
     "mesh": ("weft.cli.mesh:mesh", "Show what a mesh file holds, or convert it."),
     "model": ("weft.cli.model:model", "Predict what a run would cost on another machine."),
-    "report": ("weft.cli.report:report", "Show a run's record, as text and as a page."),
+    "report": ("weft.cli.report:report", "Show the record of a run, as text and as an HTML page."),
     "run": ("weft.cli.run:run", "Run a workload."),
     "trace": ("weft.cli.trace:trace", "Inspect trace files."),
 }
@@ -43,7 +43,7 @@ def main() -> None:
     """The entry point of the console script."""
     spell_as_the_terminal_can()
     exit_on_interrupt()
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # looking for them takes 20 ms
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plugins takes 20 ms
     share_cores()
     ranks = launched_with_others()
     if ranks:
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def usage_text(error: Exception) -> str:
-    """One line that says what is wrong with a command line, and which --help describes it."""
+    """One line that says what is wrong with a command line, and which --help to read."""
     if isinstance(error, click.UsageError):
         help_of = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
         return error.format_message().rstrip(".") + help_of

@@ -36,17 +36,22 @@ def mesh() -> None:
 
 
 def extrusion_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of an extrusion, which the command takes as `layers`, `length` and `ends`."""
+    """Adds the options of an extrusion, which the command receives as `layers`, `length` and `ends`."""
     for option in (
         click.option(
             "--ends",
             type=click.Choice(["periodic", "symmetry", "named"]),
-            help="Ends: joined, symmetry planes (SYM), or named z- and z+. [default: periodic]",
+            help="The two ends: joined, symmetry planes (SYM), or boundaries named z- and z+. [default: periodic]",
         ),
         click.option(
-            "--length", type=float, metavar="X", help="Length in all. [default: layers as thick as elements are wide]"
+            "--length",
+            type=float,
+            metavar="X",
+            help="Total length along z. [default: layers as thick as the elements are wide]",
         ),
-        click.option("--layers", type=int, metavar="N", help="Layers of elements of a 2-D mesh. [default: 1]"),
+        click.option(
+            "--layers", type=int, metavar="N", help="Number of layers of elements along z, for a 2-D mesh. [default: 1]"
+        ),
     ):
         command = option(command)
     return command
@@ -78,7 +83,9 @@ def show(file: Path, picture: Path | None, region: str | None, **how: Any) -> No
     click.echo(described(seen))
     moved = moved_by(file, len(seen.raw.vertices))
     if moved:
-        click.echo(f"\nThe file is not the geometry of its example: {moved}. In a case, mesh.map does the same.")
+        click.echo(
+            f"\nThis file does not hold the geometry of its example: {moved}. In a case, mesh.map does the same."
+        )
     if picture:
         draw(seen, picture)
     if seen.folded:
@@ -92,8 +99,8 @@ def show(file: Path, picture: Path | None, region: str | None, **how: Any) -> No
 def convert(file: Path, to: Path, region: str | None) -> None:
     """Write a mesh as .re2 (Nek5000, nekRS, Neko) or .vtu (ParaView).
 
-    A .re2 has boundaries of up to three letters; longer names become MSH and a number, which are listed. A 2-D mesh
-    stays 2-D in a .re2, and is one layer in a .vtu.
+    Boundary names in a .re2 have at most three letters; longer names become MSH and a number, and are listed. A 2-D
+    mesh stays 2-D in a .re2, and becomes one layer of elements in a .vtu.
     """
     _write(to, _read(file, region))
 
@@ -150,7 +157,7 @@ def _write(to: Path, raw: RawMesh) -> None:
                 click.echo(f"boundary {name!r} is MSH {number}")
         lost = lost_curvature(raw)
         if lost > 1e-9 * abs(raw.nodes).max():
-            click.echo(f"note: nodes in the middle of faces, which a .re2 does not have, move by up to {lost:.3g}")
+            click.echo(f"note: a .re2 has no nodes in the middle of faces; those of this mesh move by up to {lost:.3g}")
     else:
         _write_vtu(to, raw)
     click.echo(f"{to}: {len(raw.vertices)} elements, {'2-D' if raw.flat and suffix == '.re2' else '3-D'}")

@@ -17,7 +17,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 def options_of(table: type) -> Callable[[Command], Command]:
     """Decorates a command with the options of a TypedDict, whose fields are `Annotated[type, click.option(...)]`.
 
-    The command takes them as `**options: Unpack[table]`.
+    The command receives them as `**options: Unpack[table]`.
     """
     options = [hint.__metadata__[0] for hint in get_type_hints(table, include_extras=True).values()]
 
@@ -30,7 +30,7 @@ def options_of(table: type) -> Callable[[Command], Command]:
 
 
 class Integer(click.IntRange):
-    """A bounded integer, N in the help."""
+    """An integer within bounds, shown as N in the help."""
 
     name = "integer"
 
@@ -39,7 +39,7 @@ class Integer(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """A bounded number, X in the help."""
+    """A finite number within bounds, shown as X in the help."""
 
     name = "number"
 
@@ -75,5 +75,5 @@ def integers(text: str, what: str, lowest: int, highest: int | None = None) -> l
 
 OUTPUT = click.option(
     "--output", type=click.Path(path_type=Path), default=Path("weft-output"), show_default=True, metavar="DIR",
-    help="Folder of results.", callback=lambda context, parameter, folder: writable(folder),
+    help="Folder for the results.", callback=lambda context, parameter, folder: writable(folder),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`weft report`: a run's record as text and as one HTML page."""
+"""`weft report`: the record of a run as text and as one HTML page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ import click
 @click.option(
     "--view", metavar="FIELD", help="Also draw an isosurface of q or of a field that the run wrote: view.png (PyVista)."
 )
-@click.option("--level", type=float, metavar="X", help="Value of --view's isosurface. [default: 5 % lies above]")
+@click.option(
+    "--level",
+    type=float,
+    metavar="X",
+    help="Value of the isosurface of --view. [default: the value that 5 % of the points exceed]",
+)
 def report(record: Path, output: Path | None, view: str | None, level: float | None) -> None:
-    """Show a run's record, as text and as a page.
+    """Show the record of a run, as text and as an HTML page.
 
     Prints the tables of RUN.json (a file, or the folder that holds run.json), and writes them with plots to one
     self-contained HTML page.
     """
     if level is not None and view is None:
-        raise click.UsageError("--level is for --view: name a field")
+        raise click.UsageError("--level needs --view FIELD")
     from weft.errors import tell
     from weft.files import write_text
     from weft.record import read

@@ -1,4 +1,4 @@
-"""`weft run WORKLOAD`: runs a case given by files and options. Each workload's command is in a file of its own."""
+"""`weft run WORKLOAD`: runs a case given by files and options. The command of each workload is in its own file."""
 
 from __future__ import annotations
 

@@ -20,9 +20,7 @@ class Runs(TypedDict):
 
     assignments: Annotated[
         tuple[str, ...],
-        click.option(
-            "--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Any key of the case; repeatable."
-        ),
+        click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="Set a case key; repeatable."),
     ]
     time_limit: Annotated[
         int,
@@ -43,23 +41,25 @@ RANKS = click.option(
 
 
 def sweep_options(command: Command) -> Command:
-    """The options of every sweep: `ranks` (text or None), those of `Runs`, and `output`."""
+    """Adds the options of every sweep: `ranks` (text or None), those of `Runs`, and `output`."""
     return RANKS(options_of(Runs)(OUTPUT(command)))
 
 
 def rank_counts(ranks: str | None) -> list[int]:
-    """What --ranks says."""
+    """The numbers of ranks that --ranks lists."""
     from weft.bench.scaling import default_ranks
 
     return integers(ranks, "ranks", 1) if ranks else default_ranks()
 
 
 def powers_of_two(elements: str) -> tuple[int, int]:
-    """What --elements says."""
+    """The numbers of elements that --elements asks for."""
     first, dash, last = elements.partition("-")
     bounds = [int(n) for n in (first, last) if n.isdigit()]
     if not dash or len(bounds) != 2 or not all(n > 0 and n & (n - 1) == 0 for n in bounds) or bounds[0] > bounds[1]:
-        raise click.BadParameter(f"found '{elements}', allowed: two powers of 2, as 1-4096", param_hint="--elements")
+        raise click.BadParameter(
+            f"found '{elements}', allowed: two powers of 2, such as 1-4096", param_hint="--elements"
+        )
     return bounds[0], bounds[1]
 
 
@@ -80,7 +80,7 @@ def poisson(ranks: str | None, orders: str, sizes: str, output: Path, steps: int
 
     first, dash, last = sizes.partition("-")
     if not (dash and first.isdigit() and last.isdigit() and 0 < int(first) <= int(last)):
-        raise click.BadParameter(f"found '{sizes}', allowed: two integers, as 2500-2000000", param_hint="--sizes")
+        raise click.BadParameter(f"found '{sizes}', allowed: two integers, such as 2500-2000000", param_hint="--sizes")
     bounds = int(first), int(last)
     sweep(rank_counts(ranks), integers(orders, "orders", 1, 15), bounds, output, steps=steps, **options)
 
@@ -115,9 +115,9 @@ def maxwell(ranks: str | None, orders: str, elements: str, output: Path, steps: 
 def turbulence(ranks: str | None, grids: str, output: Path, shapes: bool, steps: int, **options: Unpack[Runs]) -> None:
     """Measure a step and its parts over grids and ranks.
 
-    Corresponds to GESTS's Tables 2 to 6 and Fig. 7: weak scaling by N^3 log2 N, strong scaling, the best of the steps.
-    It starts mpiexec itself, one run after another: do not start this command with mpiexec. Writes scaling.json and
-    plots.
+    Corresponds to GESTS's Tables 2 to 6 and Fig. 7: weak scaling by N^3 log2 N and strong scaling, from the fastest
+    step of each run. It starts mpiexec itself, one run after another: do not start this command with mpiexec. Writes
+    scaling.json and plots.
     """
     from weft.bench.scaling_turbulence import sweep
     from weft.cases.turbulence import smooth, smooth_neighbours
@@ -126,7 +126,7 @@ def turbulence(ranks: str | None, grids: str, output: Path, shapes: bool, steps:
     for size in sizes:
         if not smooth(size):
             near = ", ".join(map(str, smooth_neighbours(size)))
-            raise click.BadParameter(f"found {size}, allowed: 2^a 3^b 5^c, as {near}", param_hint="--grids")
+            raise click.BadParameter(f"found {size}, allowed: 2^a 3^b 5^c, such as {near}", param_hint="--grids")
     sweep(rank_counts(ranks), sizes, output, shapes=shapes, steps=steps, **options)
 
 
@@ -141,7 +141,7 @@ def turbulence(ranks: str | None, grids: str, output: Path, shapes: bool, steps:
 def flow(ranks: str | None, orders: str, elements: str, output: Path, steps: int, **options: Unpack[Runs]) -> None:
     """Measure a step and its iterations over sizes and ranks.
 
-    Gives strong and weak scaling and the share of the exchange, for vortices in a periodic box of cubic elements.
+    Reports strong and weak scaling and the share of the exchange, for vortices in a periodic box of cubic elements.
     It starts mpiexec itself, one run after another: do not start this command with mpiexec. Writes scaling.json and
     scaling-flow.png.
     """

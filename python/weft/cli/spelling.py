@@ -10,7 +10,7 @@ PLAIN = {"µ": "u", "…": "...", "²": "2", "³": "3", "×": "x"}
 
 
 def plainly(error: UnicodeError) -> tuple[str, int]:
-    """Respells the characters that an encoding lacks: a handler for `codecs.register_error`."""
+    """Respells characters that an encoding lacks; an error handler for `codecs.register_error`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(PLAIN.get(c, "?") for c in error.object[error.start : error.end]), error.end

@@ -33,8 +33,8 @@ def summary(files: tuple[str, ...], top: int, format_: str | None, stats: bool, 
     several, are those of the ranks of one run: their clocks are aligned, and a table compares the ranks.
     docs/traces.md lists the formats.
 
-    With --stats, prints instead what the reports cuda_gpu_kern_sum, cuda_gpu_mem_time_sum, cuda_gpu_mem_size_sum and
-    cuda_api_sum of nsys stats contain, for any format.
+    With --stats, prints instead the contents of the reports cuda_gpu_kern_sum, cuda_gpu_mem_time_sum,
+    cuda_gpu_mem_size_sum and cuda_api_sum of nsys stats, for a trace of any format.
     """
     from weft.report import trace_statistics
     from weft.report.trace import figures, summarise
@@ -93,7 +93,7 @@ def diff(a: str, b: str, steps: str | None, top: int, as_json: bool, window: Win
     """Show what got slower from trace A to trace B, and why.
 
     Compares the terms of Eq. 3, categories, named ranges, and names by their exclusive time and number of calls. Where
-    both traces repeat a step, the spread over the steps gives the probability that a change is chance.
+    both traces repeat a step, the spread over the steps gives the probability that a change is due to chance.
     """
     from weft.report.trace_diff import figures, show
     from weft.traces import load

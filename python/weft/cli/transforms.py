@@ -12,7 +12,7 @@ from weft.cli.options import OUTPUT, Integer, Number, integers, options_of
 
 
 class Transforms(TypedDict):
-    """The options that `weft.bench.fft.run` takes as they are."""
+    """Options that are passed unchanged to `weft.bench.fft.run`."""
 
     variables: Annotated[
         int,

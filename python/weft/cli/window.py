@@ -1,4 +1,4 @@
-"""The options that cut a window out of a trace, the same for every command that reads traces."""
+"""Options that cut a window out of a trace; they are the same for every command that reads traces."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _OPTIONS = (
 
 
 def takes_window(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a command with these options, which it takes as one argument `window`."""
+    """Decorates a command with these options, which it receives as one argument `window`."""
 
     @wraps(command)
     def wrapped(*arguments: Any, window_ranks: str | None, **options: Any) -> Any:
-        from weft.traces.window import Window  # here: it loads NumPy, which --help need not wait for
+        from weft.traces.window import Window  # not at the top: it loads NumPy, which --help does not need
 
         given = {name: options.pop(f"window_{name}") for name in ("start", "end", "range", "threads", "streams")}
         ranks = () if window_ranks is None else tuple(integers(window_ranks, "rank", 0))

@@ -28,7 +28,7 @@ SHARED: list[Flag] = [
         "--output",
         "output.directory",
         "DIR",
-        "Folder of results; replaces those of an earlier run. [default: weft-output/WORKLOAD]",
+        "Folder for the results; those of an earlier run are replaced. [default: weft-output/WORKLOAD]",
     ),
 ]
 # Options of the workloads on spectral elements.
@@ -36,9 +36,9 @@ ELEMENTS: list[Flag] = [
     ("--mesh", "mesh.file", "FILE", "Mesh file: Nek .re2 or .rea, Neko .nmsh, Gmsh .msh. [default: a box]"),
     ("--order", "order", "N", "Polynomial order of the elements, 1 to 15. [default: 7]"),
 ]
-# Options of the workloads in time; each takes the place of both keys in the case.
+# Options of the time-dependent workloads; each replaces both keys of the case.
 DURATION: list[Flag] = [
-    ("--steps", "time.steps", "N", "Number of time steps, whatever the case says. [default: 100]"),
+    ("--steps", "time.steps", "N", "Number of time steps; overrides the case. [default: 100]"),
     ("--end", "time.end", "TIME", "Run to this time, instead of a number of steps."),
 ]
 TEXTS = (
@@ -53,7 +53,7 @@ TEXTS = (
 def workload_options(
     workload: str, own: Sequence[Flag], default: str | None = None, instead_of: Sequence[str] = ()
 ) -> Callable[[Run], Callable[..., int]]:
-    """Decorates a command with its own options and the shared ones; it is called with (case, display).
+    """Decorates a command with its own options and the shared ones; the command is called with (case, display).
 
     `display` is a Console on rank 0 and Silent on the others. `default` is the case that runs without --case; it is not
     used if a given key begins with one of `instead_of`, because such a key describes a different problem.

@@ -20,7 +20,7 @@ METHODS = {
     "integration": ("integration:integration", "Benefit of a tighter CPU-GPU coupling, or penalty of a looser one."),
     "kernels": ("kernels:kernels", "Limit of each GPU kernel and its share of the roofline, predicted without a GPU."),
     "link": ("link:link", "Transfer times over PCIe and CXL, and the sizes at which PCIe overtakes CXL."),
-    "machines": ("project:machines_command", "List of the machines that weft has a description of."),
+    "machines": ("project:machines_command", "List of the machines that weft describes."),
     "network": ("network:network", "Simulated network traffic of a trace's MPI calls, or of a pattern."),
     "order": ("order:order", "Dependencies between kernels, inferred from several perturbed runs."),
     "pipeline": ("link:pipeline", "Pipelines of accelerators: run time, cost of moving data, chunk sizes."),

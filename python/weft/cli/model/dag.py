@@ -39,7 +39,9 @@ from weft.model.result import ModelError, Table
     metavar="FILE",
     help="JSON file with a measured curve of messages between nodes: [[bytes, seconds], ...].",
 )
-@click.option("--widest", type=Integer(min=1), default=128, show_default=True, help="Most columns per supernode.")
+@click.option(
+    "--widest", type=Integer(min=1), default=128, show_default=True, help="Maximum number of columns per supernode."
+)
 @click.option("--right-sides", type=Integer(min=1), default=1, show_default=True, help="Number of right-hand sides.")
 @JSON
 def dag(

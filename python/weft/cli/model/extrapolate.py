@@ -17,9 +17,9 @@ from weft.model.result import Table
 @click.option("--ranks", required=True, metavar="LIST", help="Numbers of ranks to extrapolate to, e.g. 512,4096.")
 @click.option(
     "--scaling", type=click.Choice(["strong", "weak"]),
-    help="Whether the runs solve the same problem, or one that grows with the ranks. Needed where they do not say.",
+    help="Whether the runs solve the same problem, or one that grows with the ranks. Needed if the runs do not tell.",
 )  # fmt: skip
-@click.option("--points", type=FACTOR, help="Points of the whole problem. [default: as the runs', in all or per rank]")
+@click.option("--points", type=FACTOR, help="Total number of points. [default: that of the runs, in total or per rank]")
 @JSON
 def extrapolate(
     runs: tuple[Path, ...],

@@ -27,7 +27,10 @@ NOTES = (
     type=click.Choice([*chips.CHIPS, *hip_kernels.GPUS], case_sensitive=False), help="GPU to predict for.",
 )  # fmt: skip
 @click.option(
-    "--kernel", default="poisson.", show_default=True, help="Part of the names of the kernels to show; '' for all."
+    "--kernel",
+    default="poisson.",
+    show_default=True,
+    help="Show the kernels whose names contain this text; '' shows all.",
 )
 @click.option(
     "--precision", default="double", show_default=True, type=click.Choice(["double", "single"]), help="Precision."
@@ -52,8 +55,8 @@ def kernels(
     """Limit of each GPU kernel and its share of the roofline, predicted without a GPU.
 
     The counters of weft's kernels were recorded on an emulator of sm_90 machine code. With OPERATOR.JSON, written by
-    `weft bench operator` on a GPU, the measured share stands beside the predicted one. For AMD GPUs the table has the
-    registers, shared memory, spills and waves of each kernel, and no prediction.
+    `weft bench operator` on a GPU, the measured share is printed beside the predicted one. For AMD GPUs the table lists
+    the registers, shared memory, spills and waves of each kernel, without a prediction.
     """
     wanted = integers(orders, "orders", 1, 15)
     if machine in hip_kernels.GPUS:
@@ -83,7 +86,7 @@ def kernels(
 
 
 def not_recorded(kernel: str, known: set[str]) -> ModelError:
-    """The error of a name that is part of no recorded kernel's."""
+    """The error for a text that no name of a recorded kernel contains."""
     return ModelError(f"no kernel '{kernel}' was recorded with these orders; known: {', '.join(sorted(known))}")
 
 

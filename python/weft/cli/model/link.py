@@ -95,7 +95,7 @@ class LinkOptions(TypedDict):
 
 
 def links(options: LinkOptions) -> tuple[method.Link, float, list[str]]:
-    """The PCIe link, its start-up time t_s in seconds, and notes on where both come from."""
+    """The PCIe link, its start-up time t_s in seconds, and notes on the source of each."""
     bandwidth, startup = options["bandwidth"], options["startup"]
     link: method.Link
     if bandwidth:

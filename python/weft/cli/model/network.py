@@ -67,7 +67,7 @@ PATTERNS = ("ping-pong", "ring", "gather-scatter", "transpose")
     "--overhead",
     type=Number(min=0),
     metavar="NS",
-    help="Processor time per byte that a process of the trace receives (TCP). [default: the machine's, else none]",
+    help="Processor time per byte that a process of the trace receives (TCP). [default: as on the machine, or none]",
 )
 @click.option("--ranks-per-node", type=Integer(min=1), default=1, show_default=True, help="Ranks per node.")
 @click.option("--no-compute", is_flag=True, help="Ignore the computation between the MPI calls of the trace.")
@@ -91,7 +91,7 @@ def network(
     if (not trace) == (pattern is None):
         raise click.UsageError("give either a trace or --pattern")
     if overhead is not None and not trace:
-        raise click.UsageError("a pattern has no processes that could spend --overhead: give a trace")
+        raise click.UsageError("--overhead applies to the processes of a trace, not to a pattern: give a trace")
     if window and not trace:
         raise click.UsageError("a pattern has no events to cut: give a trace")
     notes: list[str] = []
@@ -103,7 +103,7 @@ def network(
         own = own if overhead is None else overhead * 1e-9
         name, graph = Path(loaded.path).name, method.of_trace(loaded, not no_compute, own)
         if graph.ranks == 1:
-            notes.append("the trace is of one rank, which sends no messages; give the traces of all ranks")
+            notes.append("the trace has one rank only and so no messages; give the traces of all ranks")
         else:
             notes += unsized(loaded)
     elif pattern == "ping-pong":

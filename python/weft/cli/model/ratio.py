@@ -64,7 +64,7 @@ def ratio(
     finds the smallest number of cores that reaches the efficiency by Eq. 6. With --cores or --exponential, fits the
     decaying exponential of section 4.3.2 instead. Data that leave a fit under-determined are an error.
     """
-    from weft.model import ratio as method  # here: it loads SciPy, which other commands need not wait for
+    from weft.model import ratio as method  # not at the top: it loads SciPy, which other commands do not need
     from weft.model.sources import ratio_runs
 
     jobs = [run for path in runs for run in ratio_runs(path)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Machine(TypedDict):
-    """The options that a `Scenario` takes as they are."""
+    """Options that are passed unchanged to a `Scenario`."""
 
     lanes: Annotated[
         int | None,
@@ -125,7 +125,7 @@ class Machine(TypedDict):
     "--traced-message-bandwidth",
     type=FACTOR,
     metavar="GB/s",
-    help="Bandwidth of messages in the trace, likewise. [default: estimated]",
+    help="Bandwidth of messages in the trace, as 'weft bench pingpong' measures it. [default: estimated]",
 )
 @click.option(
     "--longest",
@@ -166,9 +166,9 @@ def replay(
     """Replay a trace on a machine with another coupling of host and device.
 
     Prints the duration as traced, as replayed unchanged, and on the machine that the options describe, then the
-    benefit of zero launch latency and the penalty of a long one (section 5.6). If an MPI call waited for another
-    process, its wait moves with that process, and so do collectives of NCCL and RCCL. Several files are those of the
-    ranks of one run.
+    benefit of zero launch latency and the penalty of a long one (section 5.6). Where an MPI call or a collective of
+    NCCL or RCCL waited for another process, the wait is computed anew from the replay of that process. Several files
+    are those of the ranks of one run.
     """
     from weft import traces
     from weft.model import replay as method

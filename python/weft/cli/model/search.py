@@ -55,11 +55,11 @@ def search(
 ) -> None:
     """Find the fastest and the cheapest ways to run a problem, over machines, nodes and everything a user can choose.
 
-    Tries all process grids that give every rank the same bricks and batches of 1 to 4 fields (turbulence), or all
-    numbers of ranks in steps of at most 3/2, both paths and both schedules of the exchange (other workloads).
+    For turbulence, tries all process grids that give every rank bricks of the same size, and batches of 1 to 4 fields;
+    for the other workloads, numbers of ranks in steps of at most 3/2, both paths and both schedules of the exchange.
     Configurations that do not fit into the memory of the devices are left out and counted. Prints the fastest
     configuration for each machine and number of nodes, the node-hours of 1000 steps or iterations, and the resource
-    that shortens the time most if it is twice as fast. Rows marked * are beaten by no other in both time and
+    that shortens the time most if it is twice as fast. No other configuration beats a row marked * in both time and
     node-hours.
     """
     from weft.model import machine as described

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     "--memory",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Roofline constants of the device reading its own memory.",
+    help="Roofline constants (--save of `weft model roofline`) of the device reading its own memory.",
 )
 @click.option(
     "--unified",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Roofline constants of the device reading the host's memory.",
+    help="Roofline constants of the device reading the memory of the host.",
 )
 @click.option(
     "--html", "html_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write a page with plots to FILE."

@@ -16,7 +16,7 @@ from weft.format import table
     help="Ledger file, or folder of ledgers. [default: the ledgers that weft ships]",
 )  # fmt: skip
 @click.option("--method", metavar="NAME", help="Only entries that this method covers.")
-@click.option("--failing", is_flag=True, help="Only entries whose verdict differs from the ledger's.")
+@click.option("--failing", is_flag=True, help="Only entries whose verdict differs from that of the ledger.")
 @click.option("--uncovered", is_flag=True, help="Only entries that no method covers, each with the reason.")
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write all entries to FILE."
@@ -24,8 +24,8 @@ from weft.format import table
 def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: bool, json_file: Path | None) -> int:
     """Recompute published figures: every entry of the ledgers that a method covers.
 
-    Prints the published and the computed value, the relative error and the verdict. An entry that its ledger marks as a
-    mismatch must come out as that mismatch. Exits with status 1 if any verdict differs from the ledger's.
+    Prints the published and the computed value, the relative error and the verdict. An entry that the ledger marks as a
+    mismatch has to reproduce that mismatch. Exits with status 1 if any verdict differs from that of the ledger.
     """
     from weft.model import validate as method_checks
     from weft.model.ledger import SHIPPED, ledgers
@@ -56,7 +56,7 @@ def validate(ledger: Path | None, method: str | None, failing: bool, uncovered: 
 
 
 def columns(row: object) -> tuple[str, ...]:
-    """The columns of one row that follow its id."""
+    """The columns of a row after its id."""
     from weft.model.validate import Row
 
     assert isinstance(row, Row)
