@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
     from weft.cases.turbulence import TurbulenceCase
 
-#: the class of each workload's case
+#: the case class of each workload
 WORKLOADS = {
     "poisson": "PoissonCase",
     "maxwell": "MaxwellCase",
@@ -41,7 +41,7 @@ __all__ = [
 
 
 def case_model(workload: str) -> type[SharedCase]:
-    """The class of a workload's case."""
+    """The case class of a workload."""
     model: type[SharedCase] = getattr(import_module(f"weft.cases.{workload}"), WORKLOADS[workload])
     return model
 

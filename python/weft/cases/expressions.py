@@ -18,7 +18,7 @@ import numpy as np
 
 
 def _truth(function: np.ufunc) -> Callable[..., Any]:
-    """A comparison or logical operation that returns the number 0 or 1: the sum of NumPy booleans would be their or."""
+    """A comparison or logical operation that returns the number 0 or 1: adding NumPy booleans would give their 'or'."""
     return lambda *arguments: np.float64(function(*arguments))
 
 
@@ -62,11 +62,11 @@ class ExpressionError(ValueError):
 
 @dataclass(frozen=True)
 class Program:
-    """Operations in postfix order that push one value in all: names of variables or operations, or "constant"."""
+    """Operations in postfix order that leave one value: names of variables or operations, or "constant"."""
 
     operations: tuple[str, ...]
-    constants: tuple[float, ...]  # the values of the operations "constant", in order
-    depth: int  # of the stack needed
+    constants: tuple[float, ...]  # values pushed by the operations "constant", in order
+    depth: int  # of the stack that the program needs
 
     @property
     def is_constant(self) -> bool:
@@ -75,7 +75,10 @@ class Program:
 
 
 class Expression:
-    """An expression in ``variables`` and ``parameters``, as a program. ExpressionError if the text is invalid."""
+    """An expression in ``variables`` and ``parameters``, as a program.
+
+    Raises ExpressionError if the text is invalid.
+    """
 
     def __init__(
         self, text: str, variables: Sequence[str] = ("x", "y", "z"), parameters: Mapping[str, float] | None = None
@@ -98,13 +101,13 @@ class Expression:
 
     @property
     def number(self) -> float:
-        """The value of an expression that depends on no variable; ValueError for any other."""
+        """The value of an expression that depends on no variable; raises ValueError for any other."""
         if not self.program.is_constant:
             raise ValueError("the expression depends on a variable")
         return self.program.constants[0]
 
     def _error(self, reason: str) -> ExpressionError:
-        """An error with its reason and what is allowed."""
+        """An error that states the reason and what is allowed."""
         return ExpressionError(
             f"{reason}; allowed: numbers, {', '.join([*self._known, 'pi'])}, + - * / ** %, comparisons, and, or, not, "
             f"{', '.join(FUNCTIONS)}"

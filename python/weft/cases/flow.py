@@ -27,7 +27,7 @@ VALUE = 'number, expression in x, y, z, t, "exact", or "python:name" (a function
 VECTOR = 'three values, "exact", or "python:name"'
 CONDITIONS = ("wall", "velocity", "outflow", "symmetry")
 PLANES = ("u", "v", "w", "speed", "pressure", "vorticity", "vorticity_x", "vorticity_y", "vorticity_z")
-FIELDS = (*PLANES, "velocity", "none")  # what output files and keys call the flow's own fields
+FIELDS = (*PLANES, "velocity", "none")  # names of the flow's own fields in output files and keys
 
 
 class BoundarySection(Section):
@@ -69,7 +69,7 @@ class BoundarySection(Section):
 
 
 class ScalarSection(Section):
-    """A passive scalar, or one that drives the flow by buoyancy (Boussinesq)."""
+    """A scalar, passive or driving the flow by buoyancy (Boussinesq)."""
 
     diffusivity: Value = option(0.01, "number, or expression of the parameters", unit="length^2 / time")
     initial: Value = option(0.0, f"initial value: {VALUE}", unit="of the scalar")
@@ -143,7 +143,7 @@ class TimeSection(TimeSpan):
         6, "h: split the first step, of low order, into dt / 2^h, dt / 2^h, dt / 2^(h-1), ..., dt / 2; 0: do not split",
         ge=0, le=20, sets="first_step_halvings",
     )  # fmt: skip
-    warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
+    warmup: int = option(2, "steps run before timing starts", unit="steps", ge=0)
 
 
 class SolverSection(Section):
@@ -254,7 +254,7 @@ class StatisticsSection(Section):
 
 
 class FlowOutput(ElementOutput):
-    """What a run leaves behind."""
+    """The output of a run."""
 
     fields: bool = option(False, "write velocity, pressure, scalars and vorticity for ParaView (flow.pvd lists them)")
     nek: bool = option(False, "write the same fields as Nek field files (flow0.f00001, ...)")
@@ -305,7 +305,7 @@ class FlowCase(ElementCase):
 
     @property
     def constants(self) -> dict[str, float]:
-        """The parameters' values by name, and nu, the viscosity."""
+        """The values of the parameters by name, and nu, the viscosity."""
         known: dict[str, float] = {}
         for name, value in self.parameters.items():
             known[name] = constant(f"parameters.{name}", value, known)
@@ -316,7 +316,10 @@ class FlowCase(ElementCase):
         return constant(key, value, self.constants)
 
     def values(self) -> Iterator[tuple[str, Value]]:
-        """Every key whose value may vary in x, y, z, t, with its value; vectors yield each component, or the word."""
+        """Every key whose value may vary in x, y, z, t, with its value.
+
+        A vector yields each of its components, or the single word that stands for all three ("exact", "python:name").
+        """
         vectors: dict[str, Vector] = {
             "initial.velocity": self.initial.velocity,
             "forcing.acceleration": self.forcing.acceleration,
@@ -456,7 +459,8 @@ def _check_value(case: FlowCase, key: str, value: Value) -> None:
             raise ValueError(f"case key '{key}': found {value!r}; allowed: python: followed by the name of a function")
         if not case.functions.file:
             raise ValueError(
-                f"case key '{key}': found {value!r}, but functions.file is not set; set it to the file of the function"
+                f"case key '{key}': found {value!r}, but functions.file is not set; set it to the file that defines "
+                "the function"
             )
         return
     try:

@@ -56,7 +56,7 @@ class MaterialSection(RegionSection):
 
 
 class TotalFieldSection(RegionSection):
-    """The elements of the total field. Plane waves enter on their surface; outside, fields are scattered fields."""
+    """The elements with the total field. Plane waves enter on their surface; outside it is the scattered field."""
 
 
 class SourceSection(Section):
@@ -104,7 +104,7 @@ class SourceSection(Section):
 
 
 class LayerSection(Section):
-    """Perfectly matched layers along the sides of the mesh, which has to be a box there."""
+    """Perfectly matched layers along the sides of the mesh, which must have the shape of a box there."""
 
     thickness: float = option(
         0.0, "thickness of the layer, preferably of whole elements; 0: no layer", unit="length", ge=0.0
@@ -133,7 +133,7 @@ class MaxwellMesh(TimedMesh):
 
 
 class InitialSection(Section):
-    """The fields at time 0, and so the exact solution that the run is compared with."""
+    """The fields at time 0, which also define the exact solution that the run is compared with."""
 
     field: Literal[
         "zero", "random", "expressions", "plane-wave", "box-mode", "cylinder-mode", "layered-mode", "sphere"
@@ -204,11 +204,11 @@ class TimeSection(TimeSpan):
     dt: float = option(
         0.0, "time step; 0: from time.courant", unit="length / speed of light", ge=0.0, instead_of=("time.courant",)
     )
-    warmup: int = option(2, "steps before the clock starts", unit="steps", ge=0)
+    warmup: int = option(2, "steps run before timing starts", unit="steps", ge=0)
 
 
 class MaxwellOutput(ElementOutput):
-    """What a run leaves behind."""
+    """The output of a run."""
 
     every: int = option(
         0, "steps between energies, blow-up checks and progress; 0: about 20 times per run", unit="steps", ge=0
@@ -255,7 +255,8 @@ class MaxwellCase(ElementCase):
             )
         if self.time.integrator == "exponential" and (self.sources or self.layer.thickness):
             raise ValueError(
-                "case key 'time.integrator': found 'exponential', which supports neither sources nor matched layers; "
+                "case key 'time.integrator': found 'exponential', which supports neither sources nor perfectly matched "
+                "layers; "
                 "use runge-kutta"
             )
         waves = [name for name, source in self.sources.items() if source.kind == "plane-wave"]

@@ -20,7 +20,7 @@ SOURCES = ("random", "unit", "manufactured")  # right-hand sides by name
 class BoundarySection(Section):
     """The condition on one boundary of the mesh: a value (Dirichlet) or a flux (Neumann)."""
 
-    value: Value = option("", f'u there: {VALUE}, or "exact"; empty: a flux is given', unit="of u")
+    value: Value = option("", f'value of u on the boundary: {VALUE}, or "exact"; empty: a flux is given', unit="of u")
     flux: Value = option("", f"coefficient times the outward derivative of u: {VALUE}", unit="of u / length")
 
     @pydantic.model_validator(mode="after")
@@ -61,15 +61,15 @@ class SolverSection(Section):
     algorithm: Literal["auto", "classic", "merged"] = option(
         "auto", "merged: vector updates and sums run inside the operator's loop (host); classic: the paper's kernels"
     )
-    warmup: int = option(2, "iterations run before the clock starts", unit="iterations", ge=0)
+    warmup: int = option(2, "iterations run before timing starts", unit="iterations", ge=0)
 
 
 class PoissonOutput(PlaneOutput):
-    """What a run leaves behind."""
+    """The output of a run."""
 
     slice: str | tuple[str, ...] = option(
         "auto",
-        "fields to draw on planes: u, with a problem of your own also rhs, coefficient and error; none; auto: u, but "
+        "fields to draw on planes: u (and rhs, coefficient, error in a problem of your own), or none; auto: u, but "
         'nothing for a benchmark; one, or a list; "u@x=0.25" has a plane of its own',
     )
 
@@ -80,7 +80,7 @@ class PoissonCase(ElementCase):
     workload: Literal["poisson"] = option("poisson", "the command this file is for")
     lambda_: float = option(0.1, "screening parameter lambda of Eq. 1", alias="lambda", ge=0.0, sets="lam")
     boundary: Literal["natural", "dirichlet"] = option(
-        "natural", "condition on boundaries without one of their own: no flux, or u = 0"
+        "natural", "condition on boundaries for which the case sets none: no flux, or u = 0"
     )
     boundaries: dict[str, BoundarySection] = named("condition on that boundary; '*': on all other boundaries")
     rhs: Value = option(
@@ -112,7 +112,7 @@ class PoissonCase(ElementCase):
 
     @property
     def constants(self) -> dict[str, float]:
-        """The parameters' values by name."""
+        """The values of the parameters by name."""
         known: dict[str, float] = {}
         for name, value in self.parameters.items():
             known[name] = constant(f"parameters.{name}", value, known)
@@ -182,7 +182,9 @@ class PoissonCase(ElementCase):
                 "of your own: above 0, such as 1e-10"
             )
         if self.coefficient != 1.0 and self.geometry == "trilinear":
-            raise ValueError("case key 'geometry': found 'trilinear', which cannot hold a coefficient; allowed: stored")
+            raise ValueError(
+                "case key 'geometry': found 'trilinear', which does not support a coefficient; allowed: stored"
+            )
         return self
 
     @pydantic.model_validator(mode="after")
@@ -190,7 +192,8 @@ class PoissonCase(ElementCase):
         kind = self.solver.preconditioner
         if self.screening != 0.0 and self.solver.algorithm == "merged":
             raise ValueError(
-                "case key 'solver.algorithm': found 'merged', which has no screening term; allowed: auto | classic"
+                "case key 'solver.algorithm': found 'merged', which does not support a screening term; allowed: auto | "
+                "classic"
             )
         if kind in ("chebyshev", "multigrid"):
             if self.solver.tolerance == 0.0:

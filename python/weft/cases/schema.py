@@ -39,7 +39,7 @@ class Case(Section):
 C = TypeVar("C", bound=Case)
 
 
-LARGEST = 2**31 - 1  # limit of integers that have no other: the solvers' type
+LARGEST = 2**31 - 1  # limit of integers without a limit of their own: the solvers use 32-bit integers
 
 
 def option(
@@ -55,7 +55,7 @@ def option(
     """A leaf of a case: its default, one line of help, its unit ("" for a pure number or a word) and its limits.
 
     ``sets``: the solver option that receives the value; a dotted name such as "forcing.radius" is a nested option.
-    ``instead_of``: the keys that this one takes the place of when it is given on the command line, such as "time.end".
+    ``instead_of``: the keys that this one replaces when it is given on the command line, such as "time.end".
     """
     extra: dict[str, pydantic.JsonValue] = {"unit": unit, "sets": sets, "instead_of": list(instead_of)}
     if type(default) is int and not limits.keys() & {"le", "lt"}:
@@ -139,9 +139,9 @@ def _sets(field: FieldInfo) -> str:
 
 
 def settings(table: Section, into: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The solver options that a table sets, by name: keyword arguments of the solver.
+    """The solver options that a table sets, by name, as keyword arguments of the solver.
 
-    Tables under names that the case chooses are left out: call this function for each of them.
+    Tables under names that the case chooses are not included: call this function for each of them.
     """
     found: dict[str, Any] = {} if into is None else into
     for name, field in type(table).model_fields.items():
@@ -187,9 +187,11 @@ def load(
     flags: Mapping[str, object] | None = None,
     assignments: Sequence[str] = (),
 ) -> C:
-    """A validated case. Later sources win: defaults, the case file or named case, flags, `key=value` assignments.
+    """Loads and validates a case.
 
-    `source` is a path to a TOML file, or the name of a case that comes with weft. Raises CaseError.
+    The values come from the defaults, the case file or named case, the flags and the `key=value` assignments; each
+    overrides those before it. `source` is a path to a TOML file, or the name of a case that comes with weft. Raises
+    CaseError if the case is invalid.
     """
     values = _read(model, source) if source else {}
     given = dict(flags or {})
@@ -249,7 +251,7 @@ def _read(model: type[Case], source: str) -> dict[str, Any]:
 
 
 def literal(text: str) -> object:
-    """A value parsed as in a case file; bare words are text."""
+    """A value, parsed as in a case file; bare words are text."""
     try:
         return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
@@ -272,7 +274,7 @@ def _assign(model: type[Case], values: dict[str, Any], key: str, value: Any) -> 
 
 
 def _displace(model: type[Case], values: dict[str, Any], given: Mapping[str, object]) -> None:
-    """Removes from a case what the command line gives an alternative to, such as time.end if time.steps is given."""
+    """Removes from a case the keys that the command line replaces, such as time.end if time.steps is given."""
     known = {leaf.key: leaf for leaf in options(model)}
     for key, value in given.items():
         for other in known[key].instead_of if key in known and _says(value) else ():
@@ -287,7 +289,7 @@ def _displace(model: type[Case], values: dict[str, Any], given: Mapping[str, obj
 
 
 def _says(value: object) -> bool:
-    """Whether a value on the command line says something: 0, zeros and "" leave the choice to other keys."""
+    """Whether a value on the command line decides anything: 0, zeros and "" leave the choice to other keys."""
     return any(value) if isinstance(value, list) else bool(value)
 
 
@@ -365,7 +367,7 @@ def _explain(model: type[Case], error: pydantic.ValidationError) -> str:
     key = ".".join(path)
     if detail["type"] == "extra_forbidden":
         return _unknown(key, [o.key for o in leaves])
-    # Inside a list pydantic appends the index of the bad item: the leaf is what was typed.
+    # Inside a list pydantic appends the index of the bad item; the user typed the leaf.
     found = detail["input"]
     item = ""
     while path and (leaf := _leaf(path, leaves)) is None:
@@ -389,7 +391,7 @@ def _explain(model: type[Case], error: pydantic.ValidationError) -> str:
 
 
 def _leaf(path: Sequence[str], leaves: Sequence[Option]) -> Option | None:
-    """The listed option a path belongs to; names may hold dots, but are one part of the path."""
+    """The listed option to which a path belongs; a name is one part of the path, even if it has dots."""
     for leaf in leaves:
         pattern = leaf.key.split(".")
         if len(pattern) == len(path) and all(p in (q, NAME) for p, q in zip(pattern, path, strict=True)):

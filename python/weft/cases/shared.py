@@ -1,4 +1,4 @@
-"""The options every workload shares."""
+"""Options that all workloads share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ExtrudeSection(Section):
 
     layers: int = option(1, "number of layers of elements", ge=1)
     length: float = option(
-        0.0, "length in all; 0: every layer is as thick as the mean element is wide", unit="length", ge=0.0
+        0.0, "total length along z; 0: every layer is as thick as the mean element is wide", unit="length", ge=0.0
     )
     ends: Literal["periodic", "symmetry", "named"] = option(
         "periodic", "periodic: joined; symmetry: both are the boundary SYM; named: they are the boundaries z- and z+"
@@ -50,7 +50,7 @@ class MeshSection(Section):
     )
     points: int = option(
         2_097_152,
-        "size of a box without mesh.counts: approximate total of element-local points N_L",
+        "size of a box without mesh.counts: approximate number of element-local points N_L, in total",
         unit="points",
         ge=8,
         le=2**53,
@@ -91,11 +91,11 @@ class MeshSection(Section):
 
 
 class TimedMesh(MeshSection):
-    """The mesh file, or a box."""  # of runs in time: a smaller one, and of side 1
+    """The mesh file, or a box: for time-dependent runs, one that is smaller and has sides of length 1."""
 
     points: int = option(
         262_144,
-        "size of a box without counts: approximate total of element-local points",
+        "size of a box without mesh.counts: approximate number of element-local points, in total",
         unit="points",
         ge=8,
         le=2**53,
@@ -105,11 +105,11 @@ class TimedMesh(MeshSection):
 
 
 MovieFormat = Literal["auto", "mp4", "gif"]
-MOVIE_FORMATS = "format of the film: movie.mp4, which needs ffmpeg, or movie.gif; auto: mp4 if there is ffmpeg"
+MOVIE_FORMATS = "format of the film: movie.mp4, which needs ffmpeg, or movie.gif; auto: mp4 if ffmpeg is found"
 
 
 class OutputSection(Section):
-    """What a run writes."""
+    """The output of a run."""
 
     directory: str = option("", "folder of run.json and all other output; empty: weft-output/WORKLOAD")
     fields: bool = option(False, "write the solution for ParaView (one VTU file per rank, and a .pvtu)")
@@ -125,7 +125,7 @@ class Cut(NamedTuple):
 
 
 class PlaneOutput(OutputSection):
-    """What a run on spectral elements writes: pictures of planes, besides its fields."""
+    """The output of a run on spectral elements: pictures of planes, in addition to fields."""
 
     slice: str | tuple[str, ...] = option("none", "fields to draw on planes")  # each workload has its own default
     slice_axis: Literal["x", "y", "z"] = option("z", "axis normal to the planes of output.slice")
@@ -155,7 +155,7 @@ class PlaneOutput(OutputSection):
         return Cut(field, axis, at)
 
     def require_fields(self, known: Sequence[str]) -> None:
-        """ValueError if a field to draw is not one of those that the workload has."""
+        """Raises ValueError if the workload does not have a field that is to be drawn."""
         for cut in self.cuts:
             if cut.field not in known:
                 raise ValueError(
@@ -163,18 +163,21 @@ class PlaneOutput(OutputSection):
                     "several in a list"
                 )
         if getattr(self, "movie", 0) and not self.cuts:
-            raise ValueError("case key 'output.movie': shows the first plane of output.slice, which is 'none'; set it")
+            raise ValueError(
+                "case key 'output.movie': the film shows the first plane of output.slice, which is 'none'; set "
+                "output.slice"
+            )
 
 
 class ElementOutput(PlaneOutput):
-    """What a time-dependent run on spectral elements writes."""
+    """The output of a time-dependent run on spectral elements."""
 
     movie: int = option(
         0, "steps between frames of a film of the first plane of output.slice; 0: none", unit="steps", ge=0
     )
     movie_format: MovieFormat = option("auto", MOVIE_FORMATS)
     compare_paths: bool = option(
-        False, "after the run, also time some steps with every path of the exchange (direct, staged)"
+        False, "after the run, time some more steps with each path of the exchange (direct, staged)"
     )
 
 
@@ -196,7 +199,7 @@ class CheckpointSection(Section):
 
 
 class TimeSpan(Section):
-    """How long a run in time is: a number of steps, or up to a time."""
+    """The length of a time-dependent run: a number of steps, or an end time."""
 
     steps: int = option(100, "number of time steps (if time.end is 0)", unit="steps", ge=0, instead_of=("time.end",))
     end: float = option(
@@ -274,7 +277,7 @@ class ElementCase(SharedCase):
                 raise ValueError(f"case key 'mesh.map': found {given!r}; allowed: three expressions, or python:name")
             if given and not self.functions.file:
                 raise ValueError(f"case key 'mesh.map': found {given!r}, but functions.file is not set; set it to the "
-                                 "file of the function")  # fmt: skip
+                                 "file that defines the function")  # fmt: skip
             return self
         for part in given:
             try:

@@ -131,7 +131,7 @@ class TurbulenceCheckpoint(CheckpointSection):
 
 
 class TurbulenceOutput(OutputSection):
-    """What a run writes."""
+    """The output of a run."""
 
     fields: bool = option(
         False, "write velocity, vorticity and pressure at the points for ParaView (fields.vtkhdf, fields.xdmf)"
@@ -142,7 +142,7 @@ class TurbulenceOutput(OutputSection):
 
 
 class TurbulenceCase(SharedCase):
-    """Isotropic turbulence and its relatives in a periodic box (GESTS, section 3)."""
+    """Isotropic turbulence and related flows in a periodic box (GESTS, section 3)."""
 
     workload: Literal["turbulence"] = option("turbulence", "the command this file is for")
     grid: int = option(64, "grid points per side, of the form 2^a 3^b 5^c", unit="points", ge=4, le=2**20)
@@ -203,7 +203,7 @@ class TurbulenceCase(SharedCase):
 
 
 def smooth(n: int) -> bool:
-    """Whether n = 2^a 3^b 5^c."""
+    """Whether n has the form 2^a 3^b 5^c."""
     for prime in (2, 3, 5):
         while n > 1 and n % prime == 0:
             n //= prime
@@ -211,7 +211,7 @@ def smooth(n: int) -> bool:
 
 
 def smooth_neighbours(n: int) -> list[int]:
-    """The nearest sizes below and above n that are allowed."""
+    """The nearest allowed sizes below and above n."""
     below = next((m for m in range(min(n, 2**20), 3, -1) if smooth(m)), None)
     above = next(m for m in range(max(n, 4), 2**21) if smooth(m))
     return [m for m in (below, above) if m is not None]

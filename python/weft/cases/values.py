@@ -8,7 +8,7 @@ from weft.cases.expressions import Expression, ExpressionError
 from weft.cases.schema import Section, option
 
 Value = float | str  # a number, an expression, "exact" or "python:name"
-EXACT = "exact"  # the case's exact solution
+EXACT = "exact"  # the exact solution of the case
 PYTHON = "python:"  # python:name is a function in functions.file
 
 
