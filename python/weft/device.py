@@ -50,14 +50,14 @@ def open(which: str = "auto", ordinal: int = -1) -> Device:
 
 
 class Found(TypedDict):
-    """Whether a library is there, and what it is or why not."""
+    """Whether a library was found, and which one, or why not."""
 
     available: bool
     reason: str
 
 
 class Host(TypedDict):
-    """This machine's processors, as `info` gives them."""
+    """The processors of this machine, as `info` describes them."""
 
     processor: str
     vector_set: str
@@ -67,7 +67,7 @@ class Host(TypedDict):
 
 
 class Info(TypedDict):
-    """What `info` gives."""
+    """The result of `info`."""
 
     backends: dict[str, Found]
     compilers: dict[str, Found]

@@ -12,14 +12,14 @@ class CaseError(ValueError):
 
 
 def reason(error: Exception) -> str:
-    """Why content is not of the expected form, in words, from the exception that reading it raised."""
+    """Says why content does not have the expected form, from the exception raised by reading it."""
     if isinstance(error, KeyError):
         return f"{error} is missing"
     return str(error) if isinstance(error, ValueError) else "a value is of the wrong kind"
 
 
 def raised(error: BaseException) -> str:
-    """An exception of a user's code in words: its kind and, if there is one, its text."""
+    """Describes an exception raised by a user's code: its type and, if it has one, its text."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
@@ -28,7 +28,7 @@ def tell(text: str) -> None:
 
     Writes it at once, even if Python does not buffer, so that lines of ranks that share a terminal or file do not mix.
     """
-    with contextlib.suppress(OSError):  # the reader has gone
+    with contextlib.suppress(OSError):  # the reader closed the pipe
         sys.stdout.flush()
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

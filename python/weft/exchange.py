@@ -55,13 +55,13 @@ class GatherScatter:
         Number of values per point: arrays have the shape ``(points, fields)``. All go in one message.
     layout
         ``points``: the values of a point are next to each other in memory. ``fields``: one field comes after the
-        other, and arrays have the shape ``(fields, points)``. Results are the same bits.
+        other, and arrays have the shape ``(fields, points)``. Results of both are bit-identical.
     exchange
         ``auto``, ``schedule`` or ``schedule:path``, such as ``pairwise:staged``: how messages travel, and whether MPI
         is given device memory (``direct``) or copies in host memory (``staged``), or ranks of one node read each
         other's memory (``ipc``). ``schedule:path:bytes`` sends messages up to that size by a different schedule. The
-        parts left open are chosen by timing every candidate on the messages of these ids (see ``tuning``). Results are
-        the same bits.
+        parts that are not given are chosen by timing every candidate on the messages of these ids (see ``tuning``).
+        Results are bit-identical for every choice.
     cache
         Keep timings on disk (``WEFT_CACHE``, by default ``~/.cache/weft``) and reuse them for the same ids on the same
         ranks, machine, MPI library and version of weft.
@@ -69,7 +69,7 @@ class GatherScatter:
         Check before every call that the arguments are valid on all ranks. An error on one rank is then a
         ``CollectiveError`` on all, instead of a deadlock. Costs one reduction of three integers per call.
 
-    Arrays may be NumPy's, or any library's with DLPack (CuPy on a GPU): writable (but for the points of `gather`),
+    Arrays may be NumPy's, or any library's with DLPack (CuPy on a GPU): writable (except the points of `gather`),
     C-contiguous, of float64, float32, int32 or int64. The order in which values are combined depends only on ids and
     ranks: results are bit-identical from run to run, and at all points of an id. Creating the object and every method
     are collective; the first call with arrays of a new type or device sets up buffers for them.
@@ -197,7 +197,7 @@ class GatherScatter:
 def _checked(
     ids: ArrayLike, fields: int, layout: str, exchange: str, cache: bool, check: bool
 ) -> tuple[NDArray[np.int64], int]:
-    """The ids and fields of a GatherScatter as the extension takes them, or an exception for any argument."""
+    """The ids and fields of a GatherScatter as the extension expects them; raises if any argument is invalid."""
     if isinstance(fields, bool) or not hasattr(fields, "__index__"):
         raise TypeError(f"fields must be an integer, not {fields!r}")
     if not 1 <= operator.index(fields) <= np.iinfo(np.int32).max:

@@ -83,7 +83,7 @@ class Plan:
     batch
         Q, the number of variables per message, or ``auto``: the fastest. Message buffers take 2 Q fields.
     variables
-        Number of fields transformed at a time: ``auto`` times this number, and chooses Q up to it.
+        Number of fields transformed at a time. ``auto`` times transforms of this many fields, and chooses Q up to it.
     exchange
         ``auto``, ``schedule`` or ``schedule:path``, such as ``alltoallv:direct``, as in `weft.GatherScatter`.
     norm
@@ -93,7 +93,7 @@ class Plan:
         Modes kept in x: ``kx < modes_x``. By default all, ``nx // 2 + 1``. Forward transforms drop the others,
         backward transforms treat them as zero.
     device
-        ``host``, ``cuda``, ``hip``, ``auto``, or a device of `weft.device.open`. Arrays must be there.
+        ``host``, ``cuda``, ``hip``, ``auto``, or a device of `weft.device.open`. Arrays must be in its memory.
 
     Arrays are C-contiguous, x fastest, and may be NumPy's or any library's with DLPack (CuPy's on a GPU); they are not
     copied. Physical arrays have the shape ``physical_shape`` and spectral arrays ``spectral_shape``, with one more
@@ -157,10 +157,9 @@ class Plan:
     ) -> DeviceArray:
         """The real field of Fourier coefficients ``spectral``: the inverse of `forward`.
 
-        They are preserved unless ``overwrite`` is true, which is faster on one rank.
-
-        ``spectral`` has `spectral_shape` or ``(variables, *spectral_shape)``; returns (or fills ``out``) an array of
-        `physical_shape` with as many variables. The imaginary part of self-conjugate modes is ignored, as in NumPy.
+        ``spectral`` is preserved unless ``overwrite`` is true, which is faster on one rank. It has `spectral_shape` or
+        ``(variables, *spectral_shape)``; returns (or fills ``out``) an array of `physical_shape` with as many
+        variables. The imaginary part of self-conjugate modes is ignored, as in NumPy.
         """
         if out is None:
             out = self._like(spectral, self.spectral_shape, self.physical_shape, self.physical_dtype)
@@ -231,16 +230,18 @@ class Plan:
     def tuning(self) -> Choices:
         """The choices: ``process_grid``, ``batch``, ``row_exchange`` and ``column_exchange``.
 
-        An exchange is empty if a row or column consists of one rank. On the host also the ``library``, and on one rank
-        the way that whole fields are transformed ``forward``, ``backward`` and, with ``overwrite=True``,
-        ``overwriting``: ``panels``, ``planes`` or (only forward) ``3-D plan`` and the library of it, such as
-        ``"planes, mkl"``. If
-        anything was chosen by timing, also ``reason``, ``tuning_seconds`` and ``timings``: for every candidate the
-        ``race`` it took part in (``library``, ``grid``, ``exchange``, ``row exchange``, ``batch``, ``forward``,
-        ``backward`` or ``overwriting``), the choices above, ``median_seconds`` (per transform of all variables that the
-        race is about, forward and backward unless it names a direction, slowest rank), ``repetitions``,
-        ``stopped_early`` and ``failure`` (why it could not be used, else empty). Libraries and ways are timed once and
-        kept on disk (``WEFT_CACHE``), because they differ in rounding; with ``WEFT_CACHE=off`` they are not timed.
+        An exchange is empty if a row or column consists of one rank. On the host, ``library`` is the library of the
+        transforms. On one rank, ``forward``, ``backward`` and (with ``overwrite=True``) ``overwriting`` say how whole
+        fields are transformed and by which library, such as ``"planes, mkl"``: by ``panels``, ``planes`` or a
+        ``3-D plan`` (backward only with FFTW).
+
+        If anything was chosen by timing, there are also ``reason``, ``tuning_seconds`` and ``timings``. Each entry of
+        ``timings`` describes a candidate: the ``race`` in which it took part (``library``, ``grid``, ``exchange``,
+        ``row exchange``, ``batch``, ``forward``, ``backward`` or ``overwriting``), its choices as above,
+        ``median_seconds`` (per transform of all variables, slowest rank; forward and backward, unless the race is about
+        one direction), ``repetitions``, ``stopped_early`` and ``failure`` (why it could not be used, else empty). The
+        library and the method for whole fields are timed once and the result is kept on disk (``WEFT_CACHE``), because
+        candidates differ in rounding; with ``WEFT_CACHE=off`` they are not timed.
         """
         return cast("Choices", self._core.tuning)
 

@@ -1,6 +1,6 @@
-"""Locates the libraries for Fourier transforms in the Python environment, for the extension to open.
+"""Locates the libraries for Fourier transforms in the Python environment, so that the extension can open them.
 
-Run as a program, it prints their folders, separated by colons, for WEFT_FFT_PATH.
+Run as a program, it prints their folders, separated by colons, as a value for WEFT_FFT_PATH.
 """
 
 from __future__ import annotations

@@ -33,8 +33,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def named(path: Path, *others: Path) -> Iterator[None]:
-    """Gives ``path`` as the file name of OSErrors that name none, such as a full disk, or that name one of
-    ``others``."""
+    """Sets ``path`` as the file name of OSErrors that name no file (a full disk, for example) or one of ``others``."""
     try:
         yield
     except OSError as error:
@@ -56,19 +55,19 @@ def write_json(path: str | os.PathLike[str], content: object) -> None:
 
 
 def require_room(path: str | os.PathLike[str], size: int) -> None:
-    """OSError for ``path``, as on a full disk, unless ``size`` more bytes can be written in its folder.
+    """Raises OSError for ``path``, as on a full disk, unless ``size`` more bytes can be written in its folder.
 
-    For HDF5, whose library ends in a segmentation fault where a disk fills up.
+    Needed for HDF5, whose library crashes with a segmentation fault when a disk fills up.
     """
     with named(Path(path)), tempfile.TemporaryFile(dir=Path(path).parent) as file:
         os.posix_fallocate(file.fileno(), 0, size)
 
 
 def writable(folder: Path) -> Path:
-    """The folder, if it exists or can be created, and a file in it; else OSError, before a command measures.
+    """Raises OSError unless the folder can be created, or exists, and a file can be written in it.
 
-    Leaves nothing behind, and all ranks may call it at once. It tries, because permissions do not tell everything: of
-    /proc, or of a full disk.
+    A command calls this before it measures. It leaves nothing behind, and all ranks may call it at once. It writes a
+    file, because permissions do not show that /proc or a full disk cannot be written.
     """
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
     try:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BlownUp", "Buoyancy", "Filter", "FlowRate", "Pressure", "Scalar", "Solver"]
 
-# what files and statistics call the flow's own fields
+# names of the flow's own fields in files and statistics
 OWN = ("velocity", "pressure", "vorticity", "u", "v", "w")
 
 # the solver, its options and the functions among them
@@ -64,8 +64,8 @@ Condition = str | tuple[str, Given]
 class Scalar:
     """A scalar transported by the flow: ds/dt + (u . grad) s = diffusivity Laplacian s + source.
 
-    ``boundaries``: by the mesh's names ``("value", VALUES)``, ``("flux", VALUES)`` (diffusivity ds/dn) or
-    ``"insulated"``, which is the default. ``source``: values, or a function of x, y, z, t.
+    ``boundaries``: for each of the mesh's boundaries, by name, ``("value", VALUES)``, ``("flux", VALUES)``
+    (diffusivity ds/dn) or ``"insulated"``, which is the default. ``source``: values, or a function of x, y, z, t.
     """
 
     diffusivity: float
@@ -81,7 +81,7 @@ Pressure = _weft.flow.Pressure
 
 
 class _OnHost:
-    """A function of NumPy arrays, as the extension calls it; a steady function is called once."""
+    """A function of NumPy arrays in the form that the extension calls; a steady function is called once."""
 
     def __init__(self, function: Function, components: int, dtype: DType) -> None:
         self.function, self.components, self.dtype = function, components, dtype
@@ -105,7 +105,7 @@ class StepFigures(TypedDict):
     """Iterations of a step's solves, by component and by scalar, and the force of a constant flow rate."""
 
     pressure_iterations: int
-    pressure_residuals: tuple[float, float, float]  # without earlier solutions, at the beginning, at the end
+    pressure_residuals: tuple[float, float, float]  # with a zero guess, with the initial guess, at the end
     velocity_iterations: list[int]
     scalar_iterations: list[int]
     flow_rate_forcing: float
@@ -132,11 +132,12 @@ class Solver(SolverOnElements, Output, Statistics):
     continuous: where elements meet, one of their values is used. Construction, and every method marked (collective),
     must be called on all ranks.
 
-    ``save`` clears the earlier solutions that pressure solves are projected on. ``restore`` from a checkpoint of
-    another order begins with a step of order 1; averages continue if both runs have them.
+    ``save`` discards the earlier solutions on which pressure solves are projected. After ``restore`` from a checkpoint
+    of another order, the first step has order 1; averages continue if both runs have them.
 
-    ValueError for options that do not exist; ``weft.mpi.CollectiveError``, the same on all ranks, for a boundary
-    without a condition, a condition without a boundary, prescribed velocities with a net inflow and no outflow.
+    Raises ValueError for options that do not exist; raises ``weft.mpi.CollectiveError``, the same on all ranks, for a
+    boundary without a condition, a condition without a boundary, prescribed velocities with a net inflow and no
+    outflow.
     """
 
     _core: _weft.flow.FlowDouble | _weft.flow.FlowSingle
@@ -244,7 +245,7 @@ class Solver(SolverOnElements, Output, Statistics):
         return [compiled(part) if isinstance(part, (str, float, int)) else part for part in parts]
 
     def _function(self, given: Given | None, components: int) -> tuple[object, bool]:
-        """A function as the options take it, and whether it is steady."""
+        """The function in the form that the options expect, and whether it is steady."""
         values = self._values(given, components)
         return (None, True) if values is None else self._functions.of(values, components, self.device)
 
@@ -281,7 +282,7 @@ class Solver(SolverOnElements, Output, Statistics):
 
     @property
     def figures(self) -> StepFigures:
-        """Those of the last step."""
+        """Figures of the last step."""
         return cast(StepFigures, self._core.figures)
 
     @property
@@ -365,7 +366,7 @@ class Solver(SolverOnElements, Output, Statistics):
     def step(self, count: int = 1, dt: float | None = None) -> None:
         """``count`` time steps of ``dt`` (default: ``self.dt``); ``dt`` may vary from step to step. (collective)
 
-        BlownUp if a field is no longer finite; CollectiveError if a solve stalls.
+        Raises BlownUp if a field is no longer finite; raises CollectiveError if a solve stalls.
         """
         size = self.dt if dt is None else float(dt)
         if size is None:

@@ -98,8 +98,8 @@ class Output:
         """Write velocity, pressure, scalars and vorticity for ParaView; returns the file to open. (collective)
 
         Suffix and layout as in ``weft.mesh_io.fields.write_fields``: one ``.vtu``, or a ``.pvtu`` and one ``.vtu`` per
-        rank. ``averages``: write the fields of `Averages` instead. MeshError, the same on every rank, if a rank cannot
-        write.
+        rank. ``averages``: write the fields of `Averages` instead. Raises MeshError, the same on every rank, if a rank
+        cannot write.
         """
         from weft.mesh_io.fields import write_fields
 
@@ -130,7 +130,7 @@ class Output:
         """Start from a Nek field file on the same mesh, of any order, with a step of order 1. (collective)
 
         Its time and step become the flow's, unless ``time`` is given (the step is then 0). Scalars that the file lacks
-        are unchanged. MeshError, the same on every rank, if the file cannot be used or has no velocity.
+        are unchanged. Raises MeshError, the same on every rank, if the file cannot be used or has no velocity.
         """
         from weft.mesh_io.nek_fields import read_nek
 
@@ -153,11 +153,11 @@ class Output:
         (collective)
         """
         if operator.index(every) < 1:
-            raise ValueError(f"flow: averages every {every} steps; must be at least 1")
+            raise ValueError(f"flow: every = {every} for averages; allowed: at least 1")
         _weft.flow.start_averages(self._core, every)
 
     def averages(self) -> Averages:
-        """The averages so far. RuntimeError before the first sample after `start_averages`. (collective)"""
+        """The averages so far. Raises RuntimeError before the first sample after `start_averages`. (collective)"""
         found = _weft.flow.averages(self._core)
         if found is None or found["samples"] == 0:
             raise RuntimeError("flow: nothing has been averaged yet; call start_averages, then step")
@@ -177,13 +177,14 @@ class Output:
         )
 
     def profile(self, over: Sequence[str]) -> dict[str, Values]:
-        """The averages of `averages`, averaged over homogeneous directions too: ``over`` one or two of x, y and z.
+        """The averages of `averages`, also averaged over the homogeneous directions ``over``: one or two of x, y, z.
 
-        Columns by name, the same on all ranks, in the order of the coordinates that are left: these, the means ``u``,
-        ``v``, ``w``, ``pressure`` and scalars, and the covariances ``uu`` … ``vw``, ``pp``, and for each scalar
-        ``variance_<name>``, ``u_<name>`` …, of fluctuations about the means over time and ``over``. Points with the
-        same coordinates up to 1e-7 of the mesh's extent belong together: elements have to be aligned with ``over``.
-        Weights are those of the elements' quadrature. RuntimeError as `averages`. (collective)
+        Returns columns by name, the same on all ranks, sorted by the remaining coordinates: these coordinates, the
+        means ``u``, ``v``, ``w``, ``pressure`` and scalars, and the covariances ``uu`` … ``vw``, ``pp``, and for each
+        scalar ``variance_<name>``, ``u_<name>`` …, of fluctuations about the means over time and ``over``. Points whose
+        remaining coordinates agree to 1e-7 of the mesh's extent are averaged together, so elements have to be aligned
+        with ``over``. The weights are those of the elements' quadrature. Raises RuntimeError as `averages` does.
+        (collective)
         """
         a = self.averages()
         means = {"u": a.velocity[0], "v": a.velocity[1], "w": a.velocity[2], "pressure": a.pressure, **a.scalars}
@@ -212,9 +213,10 @@ def wall_units(columns: Mapping[str, Values], order: int, viscosity: float) -> t
     """A profile of `Output.profile` over two directions, with further columns in wall units.
 
     Returns the friction velocities sqrt(nu |dU/dn|) at the lower and the upper end, and the columns; U is the mean
-    velocity along the wall, and its slope that of the polynomial of the end's element. Where an end is no wall (U is
-    not 0 there) its friction velocity is NaN. Further columns, scaled by the nearer wall: ``distance_plus``,
-    ``velocity_plus`` and ``uu_plus``, ``vv_plus``, ``ww_plus``, ``uv_plus``, ``uw_plus``, ``vw_plus``.
+    velocity along the wall, and its slope is that of the polynomial in the element at that end. If an end is not a wall
+    (U is not 0 there), its friction velocity is NaN. The further columns are scaled by the nearer wall:
+    ``distance_plus``, ``velocity_plus`` and ``uu_plus``, ``vv_plus``, ``ww_plus``, ``uv_plus``, ``uw_plus``,
+    ``vw_plus``.
     """
     from weft.mesh_io.locate import lagrange
 
@@ -276,11 +278,11 @@ def _average_fields(a: Averages) -> dict[str, Values]:
 
 
 class FieldSeries:
-    """Fields of a run at several times: files that ParaView opens as one.
+    """Fields of a run at several times, in files that ParaView opens as one time series.
 
-    ``vtk``: ``<name>-<step>`` as `Output.write_fields`, and ``<name>.pvd``, which lists them by time. ``nek``:
-    ``<name>0.f<number>`` from 1 on, the first with coordinates, and ``<name>.nek5000``. A run that continues from a
-    checkpoint at time ``since`` keeps the earlier files. (collective)
+    ``vtk``: writes ``<name>-<step>`` as `Output.write_fields` does, and ``<name>.pvd``, which lists these files by
+    time. ``nek``: writes ``<name>0.f<number>``, numbered from 1, the first with coordinates, and ``<name>.nek5000``. A
+    run that continues from a checkpoint at time ``since`` keeps the earlier files. (collective)
     """
 
     def __init__(
@@ -330,7 +332,7 @@ class FieldSeries:
     def write(self, solver: Output) -> list[Path]:
         """Write the current fields; returns the files. (collective)
 
-        MeshError, the same on every rank, if a rank cannot write.
+        Raises MeshError, the same on every rank, if a rank cannot write.
         """
         from weft.mesh_io.nek_fields import series_text
 

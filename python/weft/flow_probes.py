@@ -45,9 +45,9 @@ def plane(
 class Probes:
     """The fields of a `weft.flow.Solver` at named sets of places [3] or [P][3].
 
-    Values are those of the spectral elements' polynomials, not of the nearest points. ``fields``: for all sets or
-    by name, any of ``velocity``, ``pressure``, ``vorticity`` and the scalars. MeshError, the same on all ranks, names
-    all sets with places outside the mesh; ValueError for a field that does not exist. Construction is collective.
+    Values are those of the spectral elements' polynomials, not of the nearest points. ``fields``: for all sets or by
+    name, any of ``velocity``, ``pressure``, ``vorticity`` and the scalars. MeshError, the same on all ranks, names all
+    sets with places outside the mesh; raises ValueError for a field that does not exist. Construction is collective.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Probes:
         return self._places[name].where
 
     def values(self, names: Sequence[str] | None = None) -> dict[str, Values]:
-        """The current values [P][columns] by set on rank 0; empty on other ranks. ``names``: of these sets only.
+        """The current values [P][columns] by set on rank 0; empty on other ranks. ``names``: only these sets.
         (collective)"""
         found: dict[str, Values] = {}
         fields: dict[str, Values] = {}

@@ -1,7 +1,7 @@
-"""Statistics of a running flow: energy, dissipation, divergence, extrema, forces, and the rate of the Courant number;
-and of the forces over a run: means, coefficients, Strouhal number.
+"""Statistics of a running flow: energy, dissipation, divergence, extrema, forces, and the Courant number per time.
 
-Integrals are sums over the points of the elements, of derivatives in each element; docs/flow-cases.md has the formulas.
+`loads` reduces the forces of a run to means, coefficients and a Strouhal number. Integrals are quadrature sums over the
+points of the elements, and derivatives are taken inside each element; docs/flow-cases.md has the formulas.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Statistics:
         return float(self._measures(()).courant_rate())
 
     def courant_rate_of_boundaries(self) -> float:
-        """The same of a fluid at rest next to the velocities that the boundaries have now: that of the first step."""
+        """The same for a fluid at rest with the current velocities on its boundaries; limits the first step."""
         return float(self._measures(()).courant_rate_of_boundaries())
 
     def statistics(self, forces: Sequence[str] = (), centre: Sequence[float] = (0.0, 0.0, 0.0)) -> dict[str, float]:
@@ -75,7 +75,7 @@ class Statistics:
         magnitude) and ``shear_<name>_largest``; and ``y_plus_<name>``, ``y_plus_<name>_largest``: the distance of the
         first points from the wall times the local friction velocity over the viscosity.
 
-        CollectiveError if the mesh has no such boundary.
+        Raises CollectiveError if the mesh has no such boundary.
         """
         measures = self._measures(forces)
         velocity = measures.velocity()
@@ -117,13 +117,14 @@ def loads(
     length: float = 0.0,
     area: float = 0.0,
 ) -> dict[str, float]:
-    """Means over time of what a flow does to a boundary, from samples of `Statistics.statistics` that have a ``time``.
+    """Time averages of the forces on a boundary, from samples of `Statistics.statistics` that have a ``time``.
 
-    ``since``: of the samples from this time on; by default those of the second half. For force and moment
-    ``force_x_mean`` and ``force_x_rms`` (about the mean), …; ``shear_mean``, ``y_plus_mean``, ``y_plus_largest``. With
-    a reference ``velocity`` U and ``area`` A the coefficients 2 F / (U^2 A) along ``drag`` and ``lift``,
-    ``drag_coefficient_mean``, ``drag_coefficient_rms``, …; with U and ``length`` L the number ``strouhal`` f L / U, f
-    the `frequency` of the lift, if that oscillates. Empty with fewer than two samples.
+    Uses the samples from time ``since`` on, by default those of the second half. The result has, for force and moment,
+    ``force_x_mean`` and ``force_x_rms`` (about the mean), …; and ``shear_mean``, ``y_plus_mean``, ``y_plus_largest``.
+    With a reference ``velocity`` U and ``area`` A it also has the coefficients 2 F / (U^2 A) along ``drag`` and
+    ``lift``: ``drag_coefficient_mean``, ``drag_coefficient_rms``, …. With U and ``length`` L it has the Strouhal number
+    ``strouhal`` = f L / U, where f is the `frequency` of the lift, if the lift oscillates. The result is empty for
+    fewer than two samples.
     """
     time = np.array([row["time"] for row in rows])
     if not len(time):
@@ -163,8 +164,8 @@ def loads(
 def frequency(time: npt.ArrayLike, values: npt.ArrayLike) -> float | None:
     """The frequency of an oscillation about its mean, from the times of its upward crossings; None below two periods.
 
-    Crossings between which it stays within a quarter of its root mean square above or below the mean are noise, and
-    count once.
+    Crossings between which the signal stays within a quarter of its root mean square of the mean are taken for noise,
+    and count once.
     """
     t, y = np.asarray(time, float), np.asarray(values, float)
     y = y - np.trapezoid(y, t) / (t[-1] - t[0])

@@ -59,7 +59,7 @@ def table(rows: Sequence[Sequence[str]], width: int = 0) -> str:
 
 
 def middle(text: str, length: int = 60) -> str:
-    """The text, with "…" in place of its middle if it is longer than `length`: names often differ at the end alone."""
+    """The text, with "…" in place of its middle if it is longer than `length`: names often differ only at the end."""
     if len(text) <= length:
         return text
     start = (length - 1) // 2
@@ -69,7 +69,7 @@ def middle(text: str, length: int = 60) -> str:
 def table_of_names(rows: Sequence[Sequence[str]], width: int, least: int = 24) -> str:
     """A table whose first column, below its heading, is shortened (`middle`) so that lines are `width` long at most.
 
-    At least `least` characters of a name remain, also where lines are longer for it.
+    At least `least` characters of a name remain, even if lines become longer than `width`.
     """
     others = sum(2 + max(len(row[c]) for row in rows) for c in range(1, len(rows[0])))
     room = max(least, width - others)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def takes_time(function: Callable[..., Any]) -> bool:
-    """Whether a function depends on t: f(x, y, z, t) rather than f(x, y, z). ValueError if it is neither."""
+    """Whether a function depends on t: f(x, y, z, t) rather than f(x, y, z). Raises ValueError if it is neither."""
     try:
         signature = inspect.signature(function)
     except ValueError:  # not every built-in function has one

@@ -104,9 +104,9 @@ class Solver(SolverOnElements):
     Fields are ``[E][6][n][n][n]``: element, component (Ex Ey Ez Hx Hy Hz), t, s, r; n = order + 1. Construction, and
     every method marked (collective), must be called on all ranks.
 
-    ValueError for options that do not exist; ``weft.mpi.CollectiveError``, the same on all ranks, for a boundary
-    without a condition, a region without a material, eps or mu that are not positive, or periodic faces that do not
-    match.
+    Raises ValueError for options that do not exist; raises ``weft.mpi.CollectiveError``, the same on all ranks, for a
+    boundary without a condition, a region without a material, eps or mu that are not positive, or periodic faces that
+    do not match.
     """
 
     _core: _weft.maxwell.MaxwellDouble | _weft.maxwell.MaxwellSingle
@@ -272,8 +272,8 @@ class Solver(SolverOnElements):
     def step(self, count: int = 1, dt: float | None = None) -> None:
         """Take ``count`` time steps of ``dt`` (default: ``self.dt``); a step above ``dt_limit`` warns. (collective)
 
-        CollectiveError, the same on all ranks, if the energy exceeds the bound of the scheme: the energy when the
-        fields were set, plus what the sources can have added since.
+        Raises CollectiveError, the same on all ranks, if the energy exceeds the bound of the scheme: the energy when
+        the fields were set, plus what the sources can have added since.
         """
         size = self.dt if dt is None else float(dt)
         limited = self.integrator == "runge-kutta"

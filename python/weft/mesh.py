@@ -67,7 +67,7 @@ class Mesh:
         mesh of the CEED preconditioner tests with eps_y = eps_z = parameter in (0, 1] (default 0.3). Boundaries are
         named ``x-``, ``x+``, ``y-``, ``y+``, ``z-``, ``z+``.
 
-        ValueError on every rank for invalid options, or more ranks than elements. (collective)
+        Raises ValueError on every rank for invalid options, or more ranks than elements. (collective)
         """
 
         def three(value: float | Sequence[float], name: str) -> list[float]:
@@ -112,8 +112,8 @@ class Mesh:
         file's geometry: 1 if all elements are trilinear, 2 for midside nodes and second-order elements, 7 if there are
         circular or spherical sides. Rank 0 reads the file; each rank keeps only its part.
 
-        MeshError, the same on every rank, if the file is missing, damaged or of another format, if the mesh is not
-        conforming, or if there are more ranks than elements. (collective)
+        Raises MeshError, the same on every rank, if the file is missing, damaged or of another format, if the mesh is
+        not conforming, or if there are more ranks than elements. (collective)
         """
         from weft.mesh_io import read_solid
 
@@ -132,13 +132,13 @@ class Mesh:
         partitioner: str = "metis",
         geometry_order: int | None = None,
     ) -> Mesh:
-        """A mesh from arrays; those of rank 0 count.
+        """A mesh from the arrays of rank 0; those of other ranks are ignored.
 
         ``points`` [V][3]; ``hexahedra`` [E][8, 20 or 27]: numbers of points from 0, in VTK's order (corners around the
         bottom, then around the top, then the middles of edges, of faces and of the element); ``faces``: for each
         boundary its faces [K][4] by their corners (other outer faces are ``unnamed``); ``periodic``: pairs of
-        boundaries to join, equal up to a shift; ``regions`` [E]: element tags. MeshError for arrays that are not a
-        conforming mesh; other options as in ``read``. (collective)
+        boundaries to join, equal up to a shift; ``regions`` [E]: element tags. Raises MeshError for arrays that are not
+        a conforming mesh; other options as in ``read``. (collective)
         """
         from weft.mesh_io.arrays import from_arrays
 
@@ -157,7 +157,7 @@ class Mesh:
         partitioner: str = "metis",
         geometry_order: int | None = None,
     ) -> Mesh:
-        """A mesh from a ``meshio.Mesh`` of hexahedra, which reads many formats; that of rank 0 counts.
+        """A mesh from the ``meshio.Mesh`` of rank 0, which must have hexahedra; meshio reads many formats.
 
         Boundaries are its named quadrilaterals (``gmsh:physical`` or ``cell_sets``). Errors and other options as in
         ``from_arrays``. (collective)
@@ -189,7 +189,7 @@ class Mesh:
         from radius ``radii[k-1]`` to ``radii[k]`` (the first from the cube). ``half_width``: one more layer that ends
         on the cube [-half_width, half_width]^3, surrounded by one layer of boxes per thickness in ``box_layers`` (for a
         perfectly matched layer). Element tags: k + 1 inside ``radii[k]``, one more up to the cube, one more outside it.
-        The boundary is ``outer``. ValueError for invalid arguments. (collective)
+        The boundary is ``outer``. Raises ValueError for invalid arguments. (collective)
         """
         from weft.mesh_io.round import cubed_sphere
 
@@ -215,7 +215,7 @@ class Mesh:
 
         The cross-section is a square of ``side``^2 elements surrounded by ``layers`` layers of 4 ``side`` elements;
         there are ``slices`` elements along z. The boundaries are ``wall``, ``z-`` and ``z+``, the last two joined if
-        ``periodic``. ValueError for invalid arguments. (collective)
+        ``periodic``. Raises ValueError for invalid arguments. (collective)
         """
         from weft.mesh_io.round import cylinder
 
@@ -228,9 +228,9 @@ class Mesh:
         """The same elements with every point moved to ``function(x, y, z)``: three arrays of the shape of x.
 
         ``geometry_order``: the order of the curved elements, 1 to 15, at whose Gauss-Lobatto-Legendre points the
-        function is taken; by default that of the mesh, at least 7. Boundaries and periodic pairs stay. MeshError, the
-        same on every rank, if the function fails or returns anything else; an element that it folds is an error later,
-        when geometric factors are computed. ``name`` is how errors call the function. (collective)
+        function is evaluated; by default that of the mesh, at least 7. Boundaries and periodic pairs are kept. Raises
+        MeshError, the same on every rank, if the function fails or returns anything else; an element that it folds is
+        an error later, when geometric factors are computed. Errors call the function ``name``. (collective)
         """
         order = geometry_order or max(self.geometry_order, 7)
 
@@ -247,7 +247,7 @@ class Mesh:
             if not np.isfinite(nodes).all():
                 element, point = (int(index[0]) for index in np.nonzero(~np.isfinite(nodes).all(axis=-1)))
                 at = ", ".join(f"{value:.6g}" for value in x[:, element, point])
-                raise ValueError(f"{name}: the point ({at}) goes to a place that is not finite")
+                raise ValueError(f"{name}: the point ({at}) is moved to a place that is not finite")
             return self._core.with_nodes(order, nodes)
 
         from weft.mpi import together
@@ -354,7 +354,7 @@ class Mesh:
 
     @property
     def source(self) -> str:
-        """``box 16 x 16 x 16``, or the file's name."""
+        """Where the mesh comes from: ``box 16 x 16 x 16``, for example, or the name of the file."""
         return self._core.source
 
     def global_points(self, order: int) -> int:
@@ -376,7 +376,7 @@ class Mesh:
     def geometric_factors(self, order: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """G [E][(order+1)^3][6] (rr, rs, rt, ss, st, tt; including weight and Jacobian) and mass [E][(order+1)^3].
 
-        MeshError naming the element if a Jacobian is not positive. (collective)
+        Raises MeshError naming the element if a Jacobian is not positive. (collective)
         """
         try:
             return self._core.geometric_factors(order)

@@ -88,7 +88,7 @@ def gpu_aware(device: Device) -> _weft.mpi.GpuAware:
 
 def free_bytes_per_rank(device: Device, comm: MPI.Intracomm) -> int:
     """Free bytes of the memory that ``device`` uses, of a GPU or of the host (within the limit of its container),
-    divided by the ranks of ``comm`` that use the same; the minimum over all ranks. (collective)"""
+    divided by the number of ranks of ``comm`` that share it; the minimum over all ranks. (collective)"""
     return _weft.mpi.free_bytes_per_rank(device, comm)
 
 
@@ -153,7 +153,7 @@ def _all_ranks_fail(seconds: float) -> bool:
 
 
 def _prints_for_all(comm: MPI.Intracomm) -> bool:
-    """Whether this rank, out of those that failed, prints: the first to claim it, of several at once the lowest.
+    """Whether this rank, of those that failed, prints: the first to claim it, or the lowest if several claim at once.
 
     Ranks that have not failed never answer, so that only failed ones send and probe.
     """

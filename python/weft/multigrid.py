@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import scipy.sparse
     from mpi4py import MPI
 
-#: The hierarchy as the extension takes it.
+#: The hierarchy in the form that the extension takes.
 # (offsets, indices, values, columns) of a matrix in compressed rows.
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float64], int]
 # For each level its matrix and the prolongation from the next level (none for the last); the inverse of the last
@@ -36,7 +36,7 @@ def coarsen(
     """The hierarchy of a matrix whose entries are distributed over the ranks, and the sizes of its levels. (collective)
 
     ``rows``, ``columns``, ``values``: this rank's triplets, in global numbers below ``size``; duplicate entries are
-    summed. ``singular``: the constants are the null space. ``CollectiveError`` on all ranks if PyAMG fails.
+    summed. ``singular``: the constants are the null space. Raises ``CollectiveError`` on all ranks if PyAMG fails.
     """
     parts = comm.gather((rows, columns, values))
     hierarchy: Hierarchy | None = None

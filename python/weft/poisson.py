@@ -8,7 +8,7 @@ A short solve, -Laplacian u = f with u given on the boundary::
     values = op.at_points(result.x, boundary=u)  # [E][k][j][i]
 
 Source: Chalmers et al., "hipBone: a performance-portable GPU-accelerated C++ version of the NekBone benchmark".
-docs/poisson.md has the equations, the variants and what each moves.
+docs/poisson.md has the equations, the variants, and the bytes that each moves.
 """
 
 from __future__ import annotations
@@ -60,14 +60,15 @@ INWARDS = 1e-12
 class CgResult:
     """The result of a solve."""
 
-    x: DeviceArray  #: the solution, a vector as ``Poisson.vector`` makes them
+    x: DeviceArray  #: the solution, a vector like those of ``Poisson.vector``
     residuals: list[float]  #: |r| before the first iteration and after each, in the operator's inner product
     iterations: int
-    converged: bool  #: |b - A x| itself reached the tolerance; of a fixed number of iterations: all were done
+    converged: bool  #: |b - A x| itself reached the tolerance, or a fixed number of iterations was completed
     algorithm: str  #: ``classic``, ``merged`` or ``multigrid METHOD``
-    seconds: float  #: of the iterations, the slowest rank's
+    seconds: float  #: time of the iterations on the slowest rank
     breakdown: dict[str, float] = field(default_factory=dict)  #: this rank's exclusive seconds by category
-    #: |b - A x| over the first |r|, which the residuals of the iterations follow up to rounding; NaN if not computed
+    #: |b - A x| relative to the first |r|; the residuals of the iterations agree with it up to rounding; NaN if not
+    #: computed
     true_residual: float = math.nan
 
 
@@ -85,26 +86,27 @@ class Poisson:
     ``single``. ``storage``: ``assembled`` (a vector holds every degree of freedom once, as in hipBone) or ``scattered``
     (once per element, as in Nekbone). ``geometry``: ``stored`` factors, ``trilinear`` (recomputed from the corners;
     straight elements only), ``mixed`` (stored for curved elements and recomputed for the others), or ``auto``. With
-    SIMD kernels, ``auto`` times whether straight elements that are no parallelepipeds should read stored factors, too
-    (48 bytes per point in double precision); results of the two differ by rounding. Unless it is stored, the metric of
-    a parallelepiped is constant. ``kernels``:
-    ``portable`` (the one source for all devices), ``simd`` (the host's own), or ``auto``. ``threads``: the portable
-    kernels' thread blocks, ``points``, ``columns``, ``matrices`` (orders 3 and 7 in double precision), or ``auto``.
-    ``dirichlet``: the boundaries whose points are taken out (their value is 0, or see ``lift``):
-    ``True`` for all, ``False`` for none, or their names; the others are natural. ``exchange``: ``auto`` (timed, halo
-    and gather apart), ``schedule`` or ``schedule:path``; ``exchange_cache``: keep what was timed on disk for the next
-    run on the same mesh, ranks and machine. ``coefficient``: k(x, y, z) above 0, which makes S the operator of
-    -div(k grad u). It may jump between elements: points are moved inwards by 1e-12 of their element before k is taken.
-    Needs ``stored`` geometry, which ``auto`` then takes. ``screening``: c(x, y, z), at least 0, adds the term c u:
+    SIMD kernels, ``auto`` measures whether it is faster to read stored factors (48 bytes per point in double precision)
+    for straight elements that are not parallelepipeds, too; the two results differ by rounding. Unless it is stored,
+    the metric of a parallelepiped is constant. ``kernels``: ``portable`` (the same source for all devices), ``simd``
+    (for hosts only), or ``auto``. ``threads``: the thread blocks of the portable kernels, ``points``, ``columns``,
+    ``matrices`` (orders 3 and 7 in double precision), or ``auto``. ``dirichlet``: the boundaries whose points are
+    removed (their value is 0, or see ``lift``): ``True`` for all, ``False`` for none, or their names; the others are
+    natural. ``exchange``: ``auto`` (timed, separately for halo and gather), ``schedule`` or ``schedule:path``;
+    ``exchange_cache``: store the timings on disk for the next run on the same mesh, ranks and machine.
+    ``coefficient``: k(x, y, z) above 0, which makes S the operator of -div(k grad u). It may jump between elements:
+    points are moved inwards by 1e-12 of their element before k is evaluated. It needs ``stored`` geometry, which
+    ``auto`` then chooses. ``screening``: c(x, y, z), at least 0, adds the term c u:
     A = S + lam I + Z^T (w J c) Z, the operator of -div(k grad u) + c u. The levels of multigrid evaluate c at their
     own points. CG then runs ``classic``.
 
-    Vectors have ``unknowns`` values on each rank: NumPy arrays on the host, on a GPU CuPy arrays if CuPy is there, else
-    any array with ``__dlpack__``. Values at points are arrays ``[E][n][n][n]`` (element, t, s, r; n = order + 1) in
-    the mesh's order of elements. Making one, and every method that says so, is collective: all ranks call it.
+    Vectors have ``unknowns`` values on each rank. They are NumPy arrays on the host, and on a GPU CuPy arrays if CuPy
+    is installed, else any array with ``__dlpack__``. Values at points are arrays ``[E][n][n][n]`` (element, t, s, r;
+    n = order + 1) in the mesh's order of elements. Construction, and every method marked (collective), must be called
+    on all ranks.
 
-    ValueError for options that do not exist or do not go together; ``weft.mpi.CollectiveError``, the same on all
-    ranks, for what only some ranks can see, such as a negative Jacobian.
+    Raises ValueError for options that do not exist or do not go together; raises ``weft.mpi.CollectiveError``, the same
+    on all ranks, for what only some ranks can see, such as a negative Jacobian.
     """
 
     @by_name(_weft.poisson.Options, hidden=("lambda_",))
@@ -150,7 +152,7 @@ class Poisson:
             why["geometry"] = self._core.geometry_reason
         if screened is not None:
             self._core.set_screening(screened.astype(self.dtype))
-        #: elements of all ranks by how their metric comes: ``parallelepiped`` (constant), ``trilinear``, ``stored``
+        #: elements on all ranks by the form of their metric: ``parallelepiped`` (constant), ``trilinear``, ``stored``
         self.elements_by_shape = {
             shape: int(self.comm.allreduce(count)) for shape, count in self._core.elements_by_shape.items()
         }
@@ -161,34 +163,37 @@ class Poisson:
         why["storage"] = (
             "every degree of freedom once"
             if self.storage == "assembled"
-            else "every point of every element, as Nekbone"
+            else "every point of every element, as in Nekbone"
         )
         if self._core.threads is not None:
-            why["threads"] = "asked for" if threads != "auto" else "what suits this device and order"
+            why["threads"] = "asked for" if threads != "auto" else "the best for this device and order"
         found = {
             "geometry": self.geometry,
             "kernels": self.kernels,
             "storage": self.storage,
             "threads": self._core.threads,
         }
-        #: what was chosen and why, by option: "choice: reason"; of the exchange, see ``tuning``
+        #: what was chosen and why, by option: "choice: reason"; for the exchange see ``tuning``
         self.choices = cast("Choices", {key: f"{found[key]}: {reason}" for key, reason in why.items()})
         if self._core.access is not None:
             self.choices["access"] = self._core.access
         self.choices["exchange"] = self.tuning
-        self._multigrid: tuple[object, ...] | None = None  # the options of the levels that are there
-        self._singular = False  # as the levels found it
+        self._multigrid: tuple[object, ...] | None = None  # the options with which the levels were created
+        self._singular = False  # as detected when the levels were created
 
     @property
     def tuning(self) -> dict[str, Tuning]:
         """How the exchange was chosen, for ``halo`` and ``gather`` (scattered storage: ``gather_scatter``).
 
-        What each has is told at ``weft.GatherScatter.tuning``.
+        ``weft.GatherScatter.tuning`` describes the entries.
         """
         return dict(self._core.exchange)
 
     def _with_coefficient(self, coefficient: Function) -> _weft.mesh.Mesh:
-        """The mesh whose geometric factors hold the coefficient. CollectiveError if it is not above 0. (collective)"""
+        """The mesh with the coefficient in its geometric factors.
+
+        Raises CollectiveError if the coefficient is not above 0. (collective)
+        """
         from weft import mpi
 
         def made() -> _weft.mesh.Mesh:
@@ -198,8 +203,10 @@ class Poisson:
         return mpi.together(self.comm, made)
 
     def _screening_mass(self, order: int) -> Values | None:
-        """The screening times the mass of each point [points] of an order. CollectiveError if it is below 0; None if
-        there is no screening. (collective)"""
+        """The screening times the mass of each point [points] of an order.
+
+        Raises CollectiveError if it is below 0; None if there is no screening. (collective)
+        """
         from weft import mpi
 
         given = self.screening
@@ -213,8 +220,10 @@ class Poisson:
     def _inside(
         self, what: str, function: Function, order: int, limit: str, holds: Callable[[Values, float], Values]
     ) -> Values:
-        """A function at the points [E][points] of an order, on the own side of faces; ValueError where it breaks its
-        limit."""
+        """A function at the points [E][points] of an order, each moved slightly into its own element.
+
+        Raises ValueError if a value violates the limit.
+        """
         points = self.mesh.point_coordinates(order)
         points = points + INWARDS * (points.mean(axis=1, keepdims=True) - points)
         x, y, z = np.moveaxis(points, -1, 0)
@@ -231,7 +240,7 @@ class Poisson:
             return geometry, "asked for"
         if self.coefficient is not None:
             return "stored", "they hold the coefficient"
-        if kernels == "simd":  # the operator times the choice, unless all elements are parallelepipeds or curved
+        if kernels == "simd":  # the operator chooses by timing, unless all elements are parallelepipeds or curved
             why = "all elements have straight edges" if self.mesh.straight else "curved elements store their metric"
             return "auto", why
         if self.mesh.straight:
@@ -438,11 +447,12 @@ class Poisson:
 
         Give either ``iterations`` (exactly so many: the benchmark, default 100) or ``tolerance`` (stop when |r| is
         below it times the first |r|; at most ``max_iterations``, default 10000; ``result.converged`` says whether it
-        was reached). ``guess``: where to start, default 0. ``preconditioner``: ``none`` or ``jacobi``. ``algorithm``:
-        ``classic`` (the paper's), ``merged`` (the same recurrence in one pass an iteration, with the SIMD kernels), or
+        was reached). ``guess``: the initial guess, default 0. ``preconditioner``: ``none`` or ``jacobi``.
+        ``algorithm``: ``classic`` (the paper's), ``merged`` (the same recurrence in one pass per iteration, with the
+        SIMD kernels), or
         ``auto``. ``progress``: called as progress(iteration, residual norm) on every rank.
 
-        ``CollectiveError`` on all ranks if NaN or Inf turns up, or if A proves not to be positive definite.
+        Raises ``CollectiveError`` on all ranks if NaN or Inf turns up, or if A proves not to be positive definite.
         """
         if iterations is not None and tolerance is not None:
             raise ValueError("poisson: give iterations (a fixed number) or tolerance (a solve), not both")
@@ -453,16 +463,18 @@ class Poisson:
         if algorithm == "merged" and self.kernels != "simd":
             raise ValueError(f"poisson: algorithm = 'merged' needs kernels = 'simd', not {self.kernels!r}")
         if algorithm == "merged" and self.screening is not None:
-            raise ValueError("poisson: algorithm = 'merged' has no screening term; use 'classic' or 'auto'")
+            raise ValueError("poisson: algorithm = 'merged' does not support a screening term; use 'classic' or 'auto'")
         merged = self.kernels == "simd" and self.screening is None if algorithm == "auto" else algorithm == "merged"
         if tolerance is None:
             count, relative = 100 if iterations is None else _operator.index(iterations), 0.0
         else:
             count, relative = 10000 if max_iterations is None else _operator.index(max_iterations), float(tolerance)
             if not 0 < relative < 1:
-                raise ValueError(f"poisson: tolerance = {relative} is relative to the first residual: between 0 and 1")
+                raise ValueError(
+                    f"poisson: tolerance = {relative}; allowed: between 0 and 1, relative to the first residual"
+                )
         if count < 1:
-            raise ValueError(f"poisson: {count} iterations; at least 1")
+            raise ValueError(f"poisson: {count} iterations; allowed: at least 1")
 
         def solved(rhs: DeviceArray, start: DeviceArray | None, until: float, most: int) -> CgResult:
             return self._solved(
@@ -496,10 +508,10 @@ class Poisson:
     ) -> CgResult:
         """The result of a solve to a tolerance, converged only if its true residual is below it. (collective)
 
-        The residuals of the iterations follow a recurrence, which goes on falling when b - A x no longer can. While
-        the true residual is above the tolerance, and falls by half, A d = b - A x is solved by ``again(right-hand side,
-        tolerance, iterations so far)`` and d is added to x. ``singular``: the constants in b, which A does not reach,
-        do not count.
+        The residuals of the iterations follow a recurrence, which continues to decrease when b - A x no longer does.
+        While the true residual is above the tolerance, and at least halves each time, A d = b - A x is solved by
+        ``again(right-hand side, tolerance, iterations so far)`` and d is added to x. ``singular``: constants in b,
+        which are outside the range of A, are ignored.
         """
         first, before, best = result.residuals[0], math.inf, result
         if not result.converged or first == 0:
@@ -573,17 +585,17 @@ class Poisson:
         """Solve A x = b by a Krylov method with a p-multigrid V-cycle as its preconditioner. (collective)
 
         ``method``: ``cg`` (flexible conjugate gradients) or ``gmres`` (flexible, restarted after ``restart``
-        directions). ``orders``: of the levels, falling from the operator's to 1, default N, N/2, ..., 1; the level of
-        order 1 is an algebraic multigrid's (PyAMG). One order given alone, the operator's: its smoother is the
-        preconditioner. ``smoother``: ``chebyshev-jacobi``, ``chebyshev-schwarz``, ``schwarz`` (one step of a restricted
-        overlapping Schwarz method), or ``auto``: ``schwarz`` where all elements are boxes, else ``chebyshev-schwarz``,
-        but ``chebyshev-jacobi`` with a screening that varies a lot.
-        ``degree``: of the Chebyshev polynomial (1..4). ``precision``: of the V-cycle, ``double``, ``single``, or
-        ``auto``: single, which halves what it moves; the Krylov method around it keeps the operator's. The levels are
-        made by the first solve, and again when these options change.
+        directions). ``orders``: the orders of the levels, decreasing from that of the operator to 1, by default N, N/2,
+        ..., 1; the level of order 1 uses algebraic multigrid (PyAMG). If only the order of the operator is given, the
+        smoother alone is the preconditioner. ``smoother``: ``chebyshev-jacobi``, ``chebyshev-schwarz``, ``schwarz``
+        (one step of a restricted overlapping Schwarz method), or ``auto``: ``schwarz`` where all elements are boxes,
+        else ``chebyshev-schwarz``, but ``chebyshev-jacobi`` with a screening that varies a lot. ``degree``: the degree
+        of the Chebyshev polynomial (1 to 4). ``precision``: that of the V-cycle, ``double``, ``single``, or ``auto``:
+        single, which halves the bytes that it moves; the Krylov method around it keeps the operator's precision. The
+        first solve creates the levels; a later one creates them again if these options have changed.
 
-        Where A is singular (no Dirichlet boundary, lam = 0) the part of b along the constants is dropped and the
-        unknowns of the solution have mean 0. Errors as ``cg``; and ``CollectiveError`` if the preconditioner turns out
+        If A is singular (no Dirichlet boundary, lam = 0), the part of b along the constants is dropped and the unknowns
+        of the solution have mean 0. Raises the errors of ``cg``, and ``CollectiveError`` if the preconditioner proves
         not to be positive definite in ``cg``.
         """
         _choice("method", method, ("cg", "gmres"))
@@ -661,7 +673,7 @@ def multigrid_orders(order: int) -> list[int]:
 
 
 def _vector(x: DeviceArray, dtype: DType) -> DeviceArray:
-    """An array the extension takes: host arrays as contiguous ones of the right type, device arrays as they are."""
+    """An array that the extension accepts: a contiguous host array of the right type, or a device array unchanged."""
     if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] != 1:
         return x
     return np.ascontiguousarray(x, dtype).ravel()
@@ -676,7 +688,7 @@ def _to_host(x: DeviceArray, dtype: DType) -> Values:
 
 
 def _wrap(x: DeviceArray) -> DeviceArray:
-    """Host arrays as they are; arrays on a GPU as CuPy's, if it is there."""
+    """Host arrays unchanged; arrays on a GPU as CuPy arrays, if CuPy is installed."""
     if isinstance(x, np.ndarray):
         return x
     try:

@@ -1,7 +1,7 @@
 """Expressions of a case as programs, which C++ evaluates at points of any device.
 
-``compiled("sin(k * x) * exp(-t)", {"k": 2.0})`` gives a Code. What an expression may hold, and how it becomes a
-program, is weft.cases.expressions' business.
+``compiled("sin(k * x) * exp(-t)", {"k": 2.0})`` returns a Code. `weft.cases.expressions` defines what an expression may
+contain and translates it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _CODES: dict[str, int] = _weft.program.operations
 def compiled(expression: str | float, parameters: Mapping[str, float] | None = None) -> _weft.program.Code:
     """The program of an expression in x, y, z, t and the parameters, or of a number.
 
-    ExpressionError, whose text says what is allowed, where it is none.
+    Raises ExpressionError, whose text says what is allowed, if the expression is invalid.
     """
     if not isinstance(expression, str):
         return _weft.program.Code([_CODES["constant"]], [float(expression)])
     program = Expression(expression, VARIABLES, parameters).program
     try:
         return _weft.program.Code([_CODES[name] for name in program.operations], list(program.constants))
-    except ValueError as error:  # of a stack that is too deep
+    except ValueError as error:  # the program needs too deep a stack
         raise ExpressionError(f"it nests too deeply: {error}") from None
 
 

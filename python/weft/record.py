@@ -16,12 +16,12 @@ import weft
 from weft.arrays import Values
 from weft.files import whole, write_json
 
-SCHEMA = 1  # of the records that this version writes
-UNFINISHED = "unfinished.json"  # in the folder of a run in progress, or of one that was stopped: its case
-PLANES = "planes.npz"  # beside a record: the values of its planes
+SCHEMA = 1  # version of the records that this version of weft writes
+UNFINISHED = "unfinished.json"  # holds the case of a run that is in progress or was stopped
+PLANES = "planes.npz"  # next to a record: the values of its planes
 WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
 
-# One step's row of a table, by column; None where a value is not finite.
+# The row of one step in a table, by column; None where a value is not finite.
 Row = dict[str, float | None]
 
 
@@ -41,7 +41,7 @@ class Versions(TypedDict, total=False):
 
 
 class Device(TypedDict):
-    """What the kernels ran on."""
+    """The device on which the kernels ran."""
 
     backend: str
     name: str
@@ -51,14 +51,14 @@ class Device(TypedDict):
 
 
 class Caches(TypedDict):
-    """The caches of the last level of a node: how many there are, and the bytes of each."""
+    """The last-level caches of a node: their number, and the size of each in bytes."""
 
     count: int
     bytes: int
 
 
 class Machine(TypedDict):
-    """Where the run ran."""
+    """The machine of a run."""
 
     processor: str
     microarchitecture: NotRequired[str]
@@ -73,7 +73,7 @@ class Machine(TypedDict):
 
 
 class Trial(TypedDict):
-    """How one candidate of a tuner did."""
+    """The result of one candidate of a tuner."""
 
     median_seconds: float
     repetitions: int
@@ -202,7 +202,7 @@ class PathFigures(TypedDict, total=False):
 
 
 class Energy(TypedDict):
-    """Energy that the machine took, and what could not be read."""
+    """Energy that the machine used, and the counters that could not be read."""
 
     joules: float | None
     parts_joules: dict[str, float]
@@ -210,7 +210,7 @@ class Energy(TypedDict):
 
 
 class Limit(TypedDict):
-    """A time that work takes at least, and its share of the time that it took."""
+    """A lower bound on the time of some work, and its share of the measured time."""
 
     name: str  # bandwidth, arithmetic or instructions
     seconds: float
@@ -219,7 +219,7 @@ class Limit(TypedDict):
 
 
 class Figures(TypedDict, total=False):
-    """Sizes, rates and what follows from them."""
+    """Sizes, rates and quantities derived from them."""
 
     mesh: str
     straight: bool
@@ -250,7 +250,7 @@ class Figures(TypedDict, total=False):
     final_time: float
     profiled_steps: int
     applications_per_step: float
-    iterations: int | dict[str, Iterations]  # of one solve; of a flow's solves, by name
+    iterations: int | dict[str, Iterations]  # of one solve, or of each solve of a flow by name
     converged: bool | None
     stable: bool
     unstable: str
@@ -303,7 +303,7 @@ class Figures(TypedDict, total=False):
 
 
 class StoredArray(TypedDict):
-    """An array in a file beside the record."""
+    """An array in a file next to the record."""
 
     file: str
     array: str
@@ -346,7 +346,7 @@ class Distribution(TypedDict):
 
 
 class Reference(TypedDict, total=False):
-    """A run beside a reference: the reference's columns, and the largest differences over its largest value."""
+    """Comparison with a reference: its columns, and the largest differences relative to its largest value."""
 
     name: str
     time: list[float]
@@ -365,7 +365,7 @@ class Profile(TypedDict):
 
 
 class Statistics(TypedDict, total=False):
-    """What went on from step to step in a run in time."""
+    """The history of a time-dependent run."""
 
     history: list[Row]
     steps: list[Row]
@@ -376,7 +376,7 @@ class Statistics(TypedDict, total=False):
     error: dict[str, list[float]]
     exact: dict[str, list[float]]
     planes: list[Plane]
-    missing_file: str  # with the values of planes, which are left out: it is not beside the record
+    missing_file: str  # file with the values of planes; named if it is missing, and the planes are then omitted
     spectrum: Spectrum
     distributions: dict[str, Distribution]
     extra_bytes_per_rank: int
@@ -385,7 +385,7 @@ class Statistics(TypedDict, total=False):
 
 
 class Sections(TypedDict):
-    """What every record has."""
+    """The sections that every record has."""
 
     case: dict[str, Any]  # docs/cases.md
     versions: Versions
@@ -399,7 +399,7 @@ SECTIONS = tuple(Sections.__annotations__)
 
 
 class Record(Sections, total=False):
-    """The whole; `residuals` of a solve, `statistics` of a run in time."""
+    """A complete record: with `residuals` for a solve, with `statistics` for a time-dependent run."""
 
     schema: int
     residuals: list[float]
@@ -407,9 +407,9 @@ class Record(Sections, total=False):
 
 
 def read(path: str | Path) -> Record:
-    """The whole record of a run that ended: of run.json, or of the folder it is in.
+    """Reads the record of a finished run, from run.json or the folder that holds it.
 
-    OSError where it cannot be read, RecordError where it is not one, or not of a version that is known.
+    Raises OSError if the file cannot be read, and RecordError if it is not a record or its version is not known.
     """
     path = Path(path)
     path = path / "run.json" if path.is_dir() else path
@@ -434,7 +434,7 @@ def read(path: str | Path) -> Record:
 
 
 def write(folder: Path, record: Record) -> Path:
-    """Writes run.json, with the values of the record's planes beside it; returns its path."""
+    """Writes run.json, with the values of the record's planes in a file next to it; returns the path of run.json."""
     content: dict[str, Any] = {"schema": SCHEMA, **record}
     if planes := record.get("statistics", {}).get("planes"):
         names = [f"plane-{number}" for number in range(1, len(planes) + 1)]
@@ -476,7 +476,7 @@ def is_record(content: object) -> bool:
 
 
 def current(content: dict[str, Any], path: Path) -> Record:
-    """A record as this version writes it. RecordError for one of a newer version."""
+    """Converts a record to the form that this version writes. Raises RecordError for one of a newer version."""
     schema = content.get("schema", 0)
     if not isinstance(schema, int) or schema > SCHEMA:
         by = content["versions"].get("weft", "?") if isinstance(content.get("versions"), dict) else "?"
@@ -488,7 +488,7 @@ def current(content: dict[str, Any], path: Path) -> Record:
 
 
 def _from_0(content: dict[str, Any]) -> dict[str, Any]:
-    """A record of weft 0.1.0, from before records had a schema."""
+    """Converts a record of weft 0.1.0 from the time before records had a schema."""
     content = {**content, "schema": SCHEMA}
     choices, timings = content.get("choices"), content.get("timings")
     if isinstance(choices, dict) and isinstance(choices.get("exchange"), str):  # exchanges were not tuned yet

@@ -1,4 +1,4 @@
-"""What time-dependent solvers on spectral elements share: sizes, types and checkpoints."""
+"""The common part of time-dependent solvers on spectral elements: sizes, types and checkpoints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Checkpoint:
     step: int
     time: float
     fields: dict[str, int]  # components by name
-    text: str  # the text given to `SolverOnElements.save`
+    text: str  # the text that was passed to `SolverOnElements.save`
 
 
 class _Core(Protocol):
@@ -76,7 +76,7 @@ class SolverOnElements:
 
         It gets this name once it is complete; only the ``keep`` newest are kept. ``text`` is a note for people. This
         run and a run that restarts from the checkpoint on the same ranks continue bit-identically.
-        ``weft.mpi.CollectiveError`` if it cannot be written; earlier checkpoints are then kept.
+        Raises ``weft.mpi.CollectiveError`` if it cannot be written; earlier checkpoints are then kept.
         """
         return str(self._core.save(os.fspath(folder), text, operator.index(keep)))
 
@@ -84,7 +84,7 @@ class SolverOnElements:
         """Continue from a checkpoint, or from the newest in a folder of checkpoints. (collective)
 
         The number of ranks and the precision may differ from those of the checkpoint; fields of another order are
-        interpolated. ``weft.mpi.CollectiveError`` if the checkpoint is missing, truncated or damaged, or is of another
-        mesh or other fields; the solver's fields are then undefined.
+        interpolated. Raises ``weft.mpi.CollectiveError`` if the checkpoint is missing, truncated or damaged, or is of
+        another mesh or other fields; the solver's fields are then undefined.
         """
         return Checkpoint(**self._core.restore(os.fspath(path)))

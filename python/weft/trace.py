@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["categories", "enabled", "names", "phases", "span", "start", "stop", "unmet_delays", "write"]
 
 _TAG = 4711
-_ROUND_TRIPS = 10  # per node, from which the shortest counts
+_ROUND_TRIPS = 10  # per node; the shortest is used
 _SKEW_NS = 1_000_000_000  # longer than a barrier ever takes to release all ranks
 
 enabled = _weft.trace.enabled
@@ -68,7 +68,7 @@ def _behind(comm: MPI.Intracomm) -> int:
         there = comm.recv(source=0, tag=_TAG)
         back = _weft.trace.now_ns()
         found.append((back - sent, there - (sent + back) // 2))
-    return int(min(found)[1])  # of the shortest round trip, whose two ways differ least
+    return int(min(found)[1])  # of the shortest round trip, whose two directions differ least
 
 
 def stop() -> None:
@@ -125,7 +125,7 @@ def write(path: str | Path, comm: MPI.Intracomm | None = None) -> None:
 
     One process per rank (``pid``), thread 0 for the host and 1, 2 … for the device's streams. With an mpi4py
     communicator (collective) rank 0 writes the events of all ranks to one file, one rank after the other.
-    ``CollectiveError`` on all ranks if the file cannot be opened.
+    Raises ``CollectiveError`` on all ranks if the file cannot be opened.
     """
     rank, size = (0, 1) if comm is None else (comm.rank, comm.size)
     events = _weft.trace.chrome_trace_events(rank)

@@ -77,7 +77,7 @@ class Solver(Output, Statistics):
 
     Physical fields are arrays [z][y][x] of this rank's ``points``, spectral ones [kz][ky][kx] of its ``modes``:
     coefficients of exp(i k.x), where forward transforms divide by the number of points. Construction and all methods
-    that compute are collective. ``weft.mpi.CollectiveError`` if options contradict each other.
+    that compute are collective. Raises ``weft.mpi.CollectiveError`` if options contradict each other.
     """
 
     @by_name(_weft.turbulence.Options, hidden=("box", "grid", "batch", "row", "column"))
@@ -240,8 +240,8 @@ class Solver(Output, Statistics):
     def vorticity(self) -> Values:
         """A copy, on the host, of the vorticity at this rank's points, [3][z][y][x]. (collective)
 
-        Takes the place of the velocity for a moment, in the same memory; needs that of three more spectral fields. On a
-        GPU it needs CuPy.
+        It temporarily replaces the velocity in its memory, and needs memory for three more spectral fields. On a GPU it
+        needs CuPy.
         """
         modes: Any = self.velocity_modes()
         kept = modes.copy()
@@ -310,8 +310,8 @@ class Solver(Output, Statistics):
     def step(self, steps: int = 1, end: float = math.inf) -> None:
         """Take ``steps`` time steps, or fewer if the time reaches ``end``: the last step ends there. (collective)
 
-        `BlownUp`, the same on all ranks, if the Courant number exceeds its limit or the velocity is no longer finite;
-        the fields are then those before the step that failed.
+        Raises `BlownUp`, the same on all ranks, if the Courant number exceeds its limit or the velocity is no longer
+        finite; the fields are then those before the step that failed.
         """
         self._core.step(operator.index(steps), end)
 

@@ -59,7 +59,7 @@ class Output:
         It gets this name once it is complete; only the ``keep`` newest are kept. ``text`` is a note for people.
         ``ranks_per_file`` ranks share a file (0: those of a node), and ``turns`` groups of them write one after the
         other. This run and a run that restarts from the checkpoint on the same ranks continue bit-identically.
-        ``weft.mpi.CollectiveError`` if it cannot be written; earlier checkpoints are then kept.
+        Raises ``weft.mpi.CollectiveError`` if it cannot be written; earlier checkpoints are then kept.
         """
         numbers = map(operator.index, (ranks_per_file, turns, keep))
         return str(self._core.save(os.fspath(folder), text, *numbers))
@@ -68,7 +68,7 @@ class Output:
         """Continue from a checkpoint, or from the newest in a folder of checkpoints. (collective)
 
         The number of ranks and the precision may differ from those of the checkpoint; a different forcing starts anew.
-        ``weft.mpi.CollectiveError`` if the checkpoint is missing, truncated or damaged, or is of another box or number
-        of scalars; the fields are then undefined.
+        Raises ``weft.mpi.CollectiveError`` if the checkpoint is missing, truncated or damaged, or is of another box or
+        number of scalars; the fields are then undefined.
         """
         return Checkpoint(**self._core.restore(os.fspath(path)))

@@ -138,7 +138,7 @@ def test_arrays_and_maps_work_on_several_ranks():
         if MPI.COMM_WORLD.rank == 0:
             print(round(total, 9), found[0] == found[1], found[0])
     """
-    assert mpi_prints(2, code).strip() == "2.0 True goes to a place that is not finite"
+    assert mpi_prints(2, code).strip() == "2.0 True is moved to a place that is not finite"
 
 
 def test_a_map_bends_a_box_into_a_quarter_ring():

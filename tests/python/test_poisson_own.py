@@ -136,7 +136,10 @@ def test_fields_functions_of_a_file_and_two_ranks(tmp_path) -> None:
         (["rhs=1", "solver.tolerance=1e-8", "boundaries.x-.value=exact"], "exact is not set"),
         (["rhs=1", "solver.tolerance=1e-8"], "'lambda': found 0.0, but with boundary"),
         (["screening=1"], "'screening': given with rhs = 'random'"),
-        (["rhs=1", "solver.tolerance=1e-8", "screening=1", "solver.algorithm=merged"], "has no screening term"),
+        (
+            ["rhs=1", "solver.tolerance=1e-8", "screening=1", "solver.algorithm=merged"],
+            "does not support a screening term",
+        ),
         (["rhs=python:f", "solver.tolerance=1e-8"], "functions.file, which has to be set"),
         (["rhs=1", "solver.tolerance=1e-8", "coefficient=2", "geometry=trilinear", "boundary=dirichlet"], "'geometry'"),
     ],
