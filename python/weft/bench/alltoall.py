@@ -79,8 +79,8 @@ def transposes(
 ) -> list[Transpose]:
     """The all-to-alls of every grid, shape and Q on `size` ranks: of all ranks for Pr = 1, else of rows and columns.
 
-    RefusedError where a shape does not divide the ranks, here or in the run on ``processes``, and where a message would
-    not be whole words.
+    Raises RefusedError where a shape does not divide the ranks, here or in the run on ``processes``, and where a
+    message would not be whole words.
     """
     found = []
     for grid in grids:
@@ -124,7 +124,8 @@ def default_grids(processes: int, limit: int, on_gpu: bool) -> list[int]:
 def methods_here(comm: MPI.Intracomm, device: Device, wanted: Sequence[str]) -> tuple[list[str], list[str]]:
     """The methods in `wanted`, from host memory and, if there is a GPU, from device memory. (collective)
 
-    RefusedError for names that are neither a collective of MPI nor a choice of the exchange layer that works here.
+    Raises RefusedError for names that are neither a collective of MPI nor a choice of the exchange layer that works
+    here.
     """
     usable = not device.is_host and all(comm.allgather(mpi.gpu_aware(device).usable))
     of_mpi = [m for m in MPI_METHODS if m in wanted]
@@ -201,7 +202,7 @@ def run(
 ) -> AllToAllRecord:
     """Measures, prints a block for each grid, shape and Q, and writes alltoall.json (after each) and alltoall.png.
 
-    RefusedError on all ranks, before anything is allocated, for what does not fit or divide. (collective)
+    Raises RefusedError on all ranks, before anything is allocated, for what does not fit or divide. (collective)
     """
     if comm.size < 2:
         raise RefusedError("an all-to-all needs at least 2 ranks: mpiexec -n 2 weft bench alltoall")

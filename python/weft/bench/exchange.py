@@ -142,7 +142,7 @@ def run(
     """Measures on the ranks this was started with, prints a block for each order and number of fields, and writes
     exchange.json (after every block) and exchange-ranks-P.png. (collective)
 
-    RefusedError on all ranks for fewer than 2 ranks, choices that do not work here, and sizes that do not fit.
+    Raises RefusedError on all ranks for fewer than 2 ranks, choices that do not work here, and sizes that do not fit.
     """
     if comm.size < 2:
         raise RefusedError("an exchange needs at least 2 ranks: start with mpiexec -n 2, or give --ranks")

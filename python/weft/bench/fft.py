@@ -83,7 +83,7 @@ class Pair:
         self.physical, self.spectral = self.field.view(), self.modes.view()
 
     def check(self) -> None:
-        """CollectiveError unless the pair reproduces the field."""
+        """Raises CollectiveError unless the pair reproduces the field."""
         self.plan.forward(self.physical, self.spectral)
         self.plan.backward(self.spectral, self.physical)
         worst = float(np.abs(self.field.numpy() - self.given).max(initial=0))
@@ -204,8 +204,8 @@ def run(
 ) -> FftRecord:
     """Measures, prints, and writes fft.json (after every size) and fft.png.
 
-    RefusedError on all ranks, before anything is allocated, for grids that do not match the number of ranks, and sizes
-    that do not fit. (collective)
+    Raises RefusedError on all ranks, before anything is allocated, for grids that do not match the number of ranks, and
+    sizes that do not fit. (collective)
     """
     opened = weft.device.open(device)
     console = Console() if comm.rank == 0 else Silent()

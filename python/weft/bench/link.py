@@ -33,7 +33,7 @@ class Link:
 def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Link:
     """The alpha >= 0 and beta > 0 with the least squares of *relative* errors: each size counts alike, from 1 B on.
 
-    ValueError for fewer than two sizes or a time that is not positive.
+    Raises ValueError for fewer than two sizes or a time that is not positive.
     """
     n, t = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
     if len(set(n.tolist())) < 2 or n.shape != t.shape or not (t > 0).all():

@@ -103,8 +103,10 @@ class PingPongRecord(TypedDict):
 
 
 def columns(comm: MPI.Intracomm, devices: Sequence[Device], wanted: Sequence[str]) -> list[Column]:
-    """The paths in `wanted` that work here, or all that are not known to be slower. RefusedError for a requested path
-    that works with no memory. (collective)"""
+    """The paths in `wanted` that work here, or all that are not known to be slower.
+
+    Raises RefusedError for a requested path that works with no memory. (collective)
+    """
     found: list[Column] = []
     for device in devices:
         usable = device.is_host or all(comm.allgather(mpi.gpu_aware(device).usable))
@@ -168,7 +170,8 @@ def run(
 ) -> PingPongRecord:
     """Measures, prints a line for each size, and writes pingpong.json (after every size) and a plot for each scope.
 
-    RefusedError on all ranks for fewer than 2 ranks, paths that do not work here, sizes that do not fit. (collective)
+    Raises RefusedError on all ranks for fewer than 2 ranks, paths that do not work here, sizes that do not fit.
+    (collective)
     """
     if comm.size < 2:
         raise RefusedError("ping-pong needs at least 2 ranks: mpiexec -n 2 weft bench pingpong")

@@ -69,7 +69,7 @@ def sweep(
 ) -> tuple[list[SweepRow], str]:
     """Runs the plan, prints a line for each run, and writes scaling.json: the rows, and the machine in words.
 
-    `assignments` come after the plan's own keys. RuntimeError where a run fails.
+    `assignments` come after the plan's own keys. Raises RuntimeError where a run fails.
     """
     rows: list[SweepRow] = []
     machine = ""

@@ -31,7 +31,7 @@ class Timed(Protocol):
     """What is timed by itself; all calls are collective."""
 
     def check(self) -> None:
-        """CollectiveError unless known values are received correctly."""
+        """Raises CollectiveError unless known values are received correctly."""
 
     def run(self, repetitions: int, /) -> float:
         """Seconds per repetition, out of ``repetitions``, on this rank; 0 if it takes no part."""
@@ -109,7 +109,7 @@ def budget(device: Device, comm: MPI.Intracomm, share: float = 0.8) -> tuple[int
 
 def choices(comm: MPI.Intracomm, device: Device, texts: Sequence[str], sizes: Sequence[int] = ()) -> list[str]:
     """The exchange layer's choices that any of ``texts`` allows ("auto", "schedule" or "schedule:path"), for messages
-    of such sizes. RefusedError for a name that is not known and a path that does not work here. (collective)"""
+    of such sizes. Raises RefusedError for a name that is not known and a path that does not work here. (collective)"""
     from weft import _weft
     from weft.mpi import CollectiveError
 
@@ -121,7 +121,10 @@ def choices(comm: MPI.Intracomm, device: Device, texts: Sequence[str], sizes: Se
 
 
 def require(what: str, needs: tuple[int, int], has: tuple[int, int], advice: str) -> None:
-    """RefusedError unless (host, device) bytes per rank are available. The same on all ranks if the numbers are."""
+    """Raises RefusedError unless (host, device) bytes per rank are available.
+
+    The same on all ranks if the numbers are.
+    """
     for need, limit, memory in zip(needs, has, ("host", "device"), strict=True):
         if need > limit > 0 or (need > 0 and limit == 0 and memory == "host"):
             raise RefusedError(

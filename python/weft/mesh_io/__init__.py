@@ -15,7 +15,10 @@ __all__ = ["Extrusion", "FormatError", "RawMesh", "read_raw", "read_solid"]
 
 
 def read_raw(path: str | os.PathLike[str]) -> RawMesh:
-    """Reads a ``.re2``, ``.rea``, ``.nmsh`` or ``.msh`` file, 2-D or 3-D. FormatError if it is invalid; OSError."""
+    """Reads a ``.re2``, ``.rea``, ``.nmsh`` or ``.msh`` file, 2-D or 3-D.
+
+    Raises FormatError if it is invalid; OSError.
+    """
     from weft.mesh_io import gmsh, nek, neko
 
     path = Path(path)
@@ -29,7 +32,7 @@ def read_raw(path: str | os.PathLike[str]) -> RawMesh:
 def read_solid(path: str | os.PathLike[str], how: Extrusion | None = None, region: str | int | None = None) -> RawMesh:
     """Reads a file, keeps one region if asked, and extrudes a 2-D mesh (by default into one periodic layer).
 
-    FormatError if ``how`` is given for a 3-D mesh, or the region does not exist.
+    Raises FormatError if ``how`` is given for a 3-D mesh, or the region does not exist.
     """
     raw = read_raw(path)
     if region is not None:

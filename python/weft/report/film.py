@@ -36,7 +36,7 @@ def save(
     """Writes movie.mp4 with the program ``ffmpeg``, or movie.gif where it is empty; returns the path. ``head``: the
     plane, whose time and values are not used; ``conditions``: those of the boundaries, by name.
 
-    All frames have the same colours, those of the values of all of them. OSError if ffmpeg fails.
+    All frames have the same colours, those of the values of all of them. Raises OSError if ffmpeg fails.
     """
     rate = int(np.clip(round(len(times) / SECONDS), *RATES))
     film, name = (FFMpegWriter, "movie.mp4") if ffmpeg else (PillowWriter, "movie.gif")

@@ -22,7 +22,7 @@ def draw(folder: Path, field: str, level: float | None, path: Path) -> float:
 
     ``folder``: that of a run that wrote fields; ``field``: ``q`` (of the velocity: Hunt, Wray and Moin 1988) or a field
     of its files, whose magnitude is taken if it is a vector. The surface has the colours of the speed, if there is a
-    velocity, and else of the height. ValueError if PyVista is not installed, or there is no such field or level.
+    velocity, and else of the height. Raises ValueError if PyVista is not installed, or there is no such field or level.
     """
     try:
         pyvista: Any = import_module("pyvista")

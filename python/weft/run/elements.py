@@ -52,9 +52,9 @@ def make_mesh(
 ) -> Mesh:
     """The mesh that a case describes, from a file or a box, distributed over the ranks. (collective)
 
-    `least_bytes`: what the arrays of the solver take at least, by the number of elements. CollectiveError if they do
-    not fit into memory; that of a box is known before it is made. `upper`: the upper corner of the box, if it is not
-    the case's.
+    `least_bytes`: what the arrays of the solver take at least, by the number of elements. Raises CollectiveError if
+    they do not fit into memory; that of a box is known before it is made. `upper`: the upper corner of the box, if it
+    is not the case's.
     """
     mesh = case.mesh
     if mesh.file:
@@ -83,7 +83,7 @@ def make_mesh(
 
 
 def moved(case: ElementCase, mesh: Mesh) -> Mesh:
-    """The mesh with every point where mesh.map moves it. CollectiveError if the map fails. (collective)"""
+    """The mesh with every point where mesh.map moves it. Raises CollectiveError if the map fails. (collective)"""
     given, order = case.mesh.map, case.mesh.geometry_order or None
     if not given:
         return mesh
@@ -110,8 +110,8 @@ def moved_by_user_code(case: ElementCase, mesh: Mesh) -> str:
 def conditions(mesh: Mesh, given: Mapping[str, C], spoken: Mapping[str, C], allowed: Sequence[str]) -> dict[str, C]:
     """The condition on each boundary of the mesh: the given one, else that implied by its name, else that of "*".
 
-    CollectiveError if a boundary has no condition (`allowed` lists the possible ones), or a condition is given for a
-    boundary that does not exist. (collective)
+    Raises CollectiveError if a boundary has no condition (`allowed` lists the possible ones), or a condition is given
+    for a boundary that does not exist. (collective)
     """
     faces = np.bincount(np.asarray(mesh.boundaries).ravel(), minlength=len(mesh.boundary_names) + 1)
     faces = np.asarray(mesh.comm.allreduce(faces, MPI.SUM))

@@ -79,8 +79,11 @@ def require_writable(folder: Path, given_by: str, comm: MPI.Intracomm) -> None:
 
 
 def require_own(folder: Path, workload: str, comm: MPI.Intracomm) -> None:
-    """CollectiveError if the folder holds a run of another workload, whose files would mix with those of this one, or
-    a run in progress. (collective)"""
+    """Checks that a run may write to a folder.
+
+    Raises CollectiveError if the folder holds a run in progress, or a run of another workload, whose files would mix
+    with those of this one. (collective)
+    """
 
     def other() -> str:
         if comm.rank != 0:
@@ -124,7 +127,7 @@ def open_folder(case: SharedCase, display: Display, comm: MPI.Intracomm, began: 
 
     `began`: the checkpoint that the run continues from. Without one, the files of an earlier run are deleted. Earlier
     checkpoints are moved aside, unless the run continues from one of them. Deletes run.json in any case: it describes
-    the other files, which are about to change. CollectiveError if the folder cannot be written.
+    the other files, which are about to change. Raises CollectiveError if the folder cannot be written.
     """
     said: list[str] = []
 
@@ -149,7 +152,7 @@ def open_folder(case: SharedCase, display: Display, comm: MPI.Intracomm, began: 
 
 
 def _lock(path: Path, case: SharedCase) -> None:
-    """Writes the unfinished record and locks it. BlockingIOError if another run has done so."""
+    """Writes the unfinished record and locks it. Raises BlockingIOError if another run has done so."""
     global _locked
     if _locked is not None:
         _locked.close()

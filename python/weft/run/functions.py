@@ -18,7 +18,9 @@ Function = Callable[..., Any]
 
 
 def read(path: str, values: Iterable[tuple[str, object]]) -> dict[str, Function]:
-    """The functions of a file by name. ValueError if it cannot be run, or lacks one that a value of the case refers to.
+    """The functions of a file by name.
+
+    Raises ValueError if it cannot be run, or lacks one that a value of the case refers to.
 
     ``values``: the keys of the case whose value may be python:name, with their values.
     """

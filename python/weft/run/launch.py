@@ -37,7 +37,7 @@ def mpiexec() -> str:
 
 
 def launch(ranks: int, arguments: Sequence[str], time_limit: int, threads: int | None = None) -> str:
-    """Runs `weft ARGUMENTS` on `ranks` ranks and returns its output. RuntimeError with its message if it fails.
+    """Runs `weft ARGUMENTS` on `ranks` ranks and returns its output. Raises RuntimeError with its message if it fails.
 
     `threads`: threads per rank; default: OMP_NUM_THREADS, else one.
     """

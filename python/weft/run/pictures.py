@@ -149,7 +149,7 @@ def ffmpeg() -> str:
 
 
 def require_film(case: SharedCase, comm: MPI.Intracomm) -> None:
-    """CollectiveError if the case wants a film in a format that cannot be written here. (collective)"""
+    """Raises CollectiveError if the case wants a film in a format that cannot be written here. (collective)"""
     output = case.output
     wanted = getattr(output, "movie", 0) > 0 and getattr(output, "movie_format", "auto") == "mp4"
     if comm.bcast(wanted and not ffmpeg() if comm.rank == 0 else None):

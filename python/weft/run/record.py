@@ -41,7 +41,7 @@ class Result:
 
 
 def by_first(comm: MPI.Intracomm, write: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Calls `write` with these arguments on rank 0. CollectiveError on all ranks if it fails, as on a full disk.
+    """Calls `write` with these arguments on rank 0. Raises CollectiveError on all ranks if it fails, as on a full disk.
     (collective)"""
     mpi.together(comm, lambda: write(*args, **kwargs) if comm.rank == 0 else None)
 

@@ -33,7 +33,10 @@ def next_due(step: int, every: int) -> float:
 
 
 def steps_to(span: float, dt: float) -> int:
-    """The number of steps, no longer than dt, that a span of time takes. CollectiveError if no run could take them."""
+    """The number of steps, no longer than dt, that a span of time takes.
+
+    Raises CollectiveError if no run could take them.
+    """
     count = span / dt * (1 - 1e-12)
     if not count < LARGEST:
         raise mpi.CollectiveError(

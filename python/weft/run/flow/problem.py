@@ -32,7 +32,10 @@ SPOKEN = {
 
 
 def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Mesh:
-    """The mesh that a case describes, distributed over the ranks; CollectiveError if it is conjugate. (collective)"""
+    """The mesh that a case describes, distributed over the ranks.
+
+    Raises CollectiveError if it is conjugate. (collective)
+    """
     mesh = elements.make_mesh(case, comm, functools.partial(least_bytes, case))
     solid = comm.allreduce(int((mesh.element_tags == mesh.tag_names.get("solid", -1)).sum()), MPI.SUM)
     if solid and "fluid" in mesh.tag_names:
@@ -172,7 +175,7 @@ class Problem:
     def next_dt(self) -> float:
         """The next time step: the case's, or that of its Courant number; the last steps end exactly at time.end.
 
-        It depends on the state of the flow alone, so that a restart takes the same steps. CollectiveError if the
+        It depends on the state of the flow alone, so that a restart takes the same steps. Raises CollectiveError if the
         initial flow and its boundaries are at rest, so that there is no Courant number. (collective)
         """
         given, solver = self.case.time, self.solver

@@ -16,7 +16,7 @@ from weft.run.functions import checked, read
 class Values:
     """Converts the values of a case to what weft.flow.Solver takes. Construction is collective.
 
-    CollectiveError if the Python file cannot be run, or lacks a function that the case refers to.
+    Raises CollectiveError if the Python file cannot be run, or lacks a function that the case refers to.
     """
 
     def __init__(self, case: FlowCase, comm: MPI.Intracomm) -> None:

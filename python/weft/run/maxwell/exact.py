@@ -20,7 +20,7 @@ from weft.run.maxwell.regions import VACUUM, Geometry
 def exact(
     case: MaxwellCase, geometry: Geometry, table: dict[str, tuple[float, float, float]], regions: Values
 ) -> Harmonic | None:
-    """The exact solution that a case starts from, or None. CollectiveError if the case does not allow it.
+    """The exact solution that a case starts from, or None. Raises CollectiveError if the case does not allow it.
     (collective)"""
     initial, mesh = case.initial, geometry.mesh
     field = initial.field
@@ -50,7 +50,7 @@ def exact(
 
 
 def uniform(table: dict[str, tuple[float, float, float]], regions: Values, mesh: Mesh, what: str) -> Sequence[float]:
-    """The material of a mesh with one material. CollectiveError if there are several. (collective)"""
+    """The material of a mesh with one material. Raises CollectiveError if there are several. (collective)"""
     used = sorted({int(r) for found in mesh.comm.allgather(np.unique(regions)) for r in found})
     values = {list(table.values())[r] for r in used}
     if len(values) > 1:
@@ -62,7 +62,10 @@ def uniform(table: dict[str, tuple[float, float, float]], regions: Values, mesh:
 def sphere(
     case: MaxwellCase, geometry: Geometry, table: dict[str, tuple[float, float, float]], regions: Values
 ) -> Sphere:
-    """The Mie series of the case's plane wave and material. ValueError if the material is not a sphere. (collective)"""
+    """The Mie series of the case's plane wave and material.
+
+    Raises ValueError if the material is not a sphere. (collective)
+    """
     comm = geometry.mesh.comm
     filled = [k for k, values in enumerate(table.values()) if values != VACUUM]
     used = [k for k in filled if comm.allreduce(bool((regions == k).any()), MPI.LOR)]
@@ -95,7 +98,7 @@ def sphere(
 def layered(
     case: MaxwellCase, geometry: Geometry, table: dict[str, tuple[float, float, float]], regions: Values
 ) -> LayeredMode:
-    """The mode of layers normal to x, one per material. ValueError if the materials are not such layers.
+    """The mode of layers normal to x, one per material. Raises ValueError if the materials are not such layers.
     (collective)"""
     values = list(table.values())
     x = geometry.points[0].reshape(geometry.mesh.elements, -1)

@@ -175,7 +175,7 @@ def time_step(case: MaxwellCase, limit: float, since: float = 0.0) -> tuple[floa
     """The time step and the number of steps: `time.steps`, or equal steps to `time.end`, no longer than requested.
 
     `since` is the time of the checkpoint that a run continues from. The steps are those that the original run would
-    have taken, if the time step is unchanged. CollectiveError if `since` is not before `time.end`.
+    have taken, if the time step is unchanged. Raises CollectiveError if `since` is not before `time.end`.
     """
     asked = case.time.dt if case.time.dt > 0 else case.time.courant * limit
     end = case.time.end

@@ -42,7 +42,7 @@ def together(mesh: Mesh, problem: str | None) -> None:
 
 
 def chosen(region: RegionSection, name: str, geometry: Geometry) -> npt.NDArray[np.bool_]:
-    """Which of this rank's elements [E] a region selects. CollectiveError if it is invalid. (collective)"""
+    """Which of this rank's elements [E] a region selects. Raises CollectiveError if it is invalid. (collective)"""
     mesh = geometry.mesh
     problem = None
     found: Values
@@ -83,8 +83,8 @@ def materials(case: MaxwellCase, geometry: Geometry) -> tuple[dict[str, tuple[fl
     """The values (eps, mu, sigma) of each material by name, and the material of each of this rank's elements.
     (collective)
 
-    CollectiveError if a region selects no element or cuts one, if two regions overlap, or if only some regions of a
-    mesh file have a material.
+    Raises CollectiveError if a region selects no element or cuts one, if two regions overlap, or if only some regions
+    of a mesh file have a material.
     """
     mesh = geometry.mesh
     table = {"vacuum": VACUUM} | {n: (m.epsilon, m.mu, m.sigma) for n, m in case.materials.items()}
@@ -126,7 +126,7 @@ def materials(case: MaxwellCase, geometry: Geometry) -> tuple[dict[str, tuple[fl
 def boundaries(case: MaxwellCase, mesh: Mesh) -> dict[str, str]:
     """The condition on each boundary of the mesh: the case's, else that implied by its name (PEC), else that of "*".
 
-    CollectiveError if a boundary has no condition, or a condition is given for a boundary that does not exist.
+    Raises CollectiveError if a boundary has no condition, or a condition is given for a boundary that does not exist.
     (collective)
     """
     spoken = {name: name.lower() for name in mesh.boundary_names if name.lower() in CONDITIONS}

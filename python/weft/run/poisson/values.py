@@ -12,7 +12,10 @@ from weft.run.functions import checked, read
 
 
 class Values:
-    """Converts the values of a case to functions. Construction is collective; CollectiveError for a bad Python file."""
+    """Converts the values of a case to functions.
+
+    Construction is collective; raises CollectiveError for a bad Python file.
+    """
 
     def __init__(self, case: PoissonCase, comm: MPI.Intracomm) -> None:
         self.case, self.constants = case, case.constants
