@@ -54,7 +54,7 @@ def test_a_case_that_runs_to_a_time_takes_the_steps_of_the_command_line(tmp_path
 
 def test_a_time_that_no_run_reaches_is_refused() -> None:
     case = load(MaxwellCase, None, {"time.end": 1e300})
-    with pytest.raises(CollectiveError, match=r"'time.end': 1.1e\+302 time steps of 0.009 lead there"):
+    with pytest.raises(CollectiveError, match=r"'time.end': 1.1e\+302 time steps of 0.009 are needed"):
         time_step(case, 0.01)
 
 

@@ -168,7 +168,7 @@ def test_an_ffmpeg_that_fails_is_one_error_and_leaves_no_file(tmp_path, end: str
 def test_an_mp4_without_ffmpeg_is_refused_before_the_run(model, monkeypatch) -> None:
     settings = ["output.movie=2", "output.movie_format=mp4"]
     monkeypatch.setattr(pictures, "ffmpeg", lambda: "")
-    with pytest.raises(CollectiveError, match="'mp4', but there is no ffmpeg; install it"):
+    with pytest.raises(CollectiveError, match="'mp4', but ffmpeg was not found; install it"):
         pictures.require_film(load(model, None, {}, settings), MPI.COMM_SELF)
     monkeypatch.setattr(pictures, "ffmpeg", lambda: str(Path("/usr/bin/ffmpeg")))
     pictures.require_film(load(model, None, {}, settings), MPI.COMM_SELF)

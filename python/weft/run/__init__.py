@@ -1,1 +1,4 @@
-"""The implementation of `weft run`: set up a case, solve or step, and record. One folder per workload, all alike."""
+"""The implementation of `weft run`: set up a case, solve or step, and record.
+
+Each workload has a folder, and all folders have the same structure.
+"""

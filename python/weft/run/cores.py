@@ -1,4 +1,4 @@
-"""Divides the cores of a node among its ranks and their threads, and warns where the binding of ranks prevents it."""
+"""Divides the cores of a node among its ranks and their threads, and warns if the binding of ranks prevents this."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _divided_here = False  # whether share_cores() set OMP_NUM_THREADS, rather than 
 
 
 def from_launcher(*names: str) -> int:
-    """The number that the first of these environment variables begins with, else 1. Slurm has 4(x2) for 4 twice."""
+    """The number at the beginning of the first of these variables that is set, else 1.
+
+    Slurm writes 4(x2) for 4 twice.
+    """
     found = (re.match(r"\d+", os.environ.get(name, "")) for name in names)
     return next((int(number[0]) for number in found if number), 1)
 
@@ -47,7 +50,7 @@ def share_cores() -> None:
 
 
 def sharers(masks: Sequence[Cores], rank: int) -> tuple[list[int], Cores]:
-    """The ranks whose cores overlap with those of `rank`, directly or through others, and their cores together."""
+    """The ranks whose cores overlap with those of `rank`, directly or through other ranks, and all their cores."""
     ranks, union = {rank}, set(masks[rank])
     while new := {r for r, mask in enumerate(masks) if r not in ranks and union & mask}:
         ranks |= new
@@ -56,13 +59,16 @@ def sharers(masks: Sequence[Cores], rank: int) -> tuple[list[int], Cores]:
 
 
 def fair_threads(masks: Sequence[Cores], rank: int) -> int:
-    """How many threads `rank` may run so that all that share cores with it have one core per thread, at least one."""
+    """The number of threads (at least one) for `rank` so that all ranks that share its cores have a core per thread."""
     ranks, union = sharers(masks, rank)
     return max(1, min(len(masks[rank]), len(union) // len(ranks)))
 
 
 def binding_warning(masks: Sequence[Cores], threads: Sequence[int], processors: int, host: str) -> str:
-    """What is wrong if ranks of a node have fewer cores than threads although the node has more; else empty."""
+    """A warning if ranks of a node may use fewer cores than they have threads although the node has more.
+
+    Else empty.
+    """
     for rank in range(len(masks)):
         ranks, union = sharers(masks, rank)
         total = sum(threads[r] for r in ranks)

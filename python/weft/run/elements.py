@@ -1,4 +1,4 @@
-"""What cases on spectral elements share: meshes, boundary conditions, interpolation of fields to other points."""
+"""Common parts of cases on spectral elements: meshes, boundary conditions, interpolation of fields to other points."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def make_mesh(
 ) -> Mesh:
     """The mesh that a case describes, from a file or a box, distributed over the ranks. (collective)
 
-    `least_bytes`: what the arrays of the solver take at least, by the number of elements. Raises CollectiveError if
-    they do not fit into memory; that of a box is known before it is made. `upper`: the upper corner of the box, if it
-    is not the case's.
+    `least_bytes`: a lower bound on the memory of the solver's arrays, as a function of the number of elements. Raises
+    CollectiveError if they do not fit into memory; for a box this is checked before the box is created. `upper`: the
+    upper corner of the box, if it differs from that of the case.
     """
     mesh = case.mesh
     if mesh.file:
@@ -136,7 +136,7 @@ def conditions(mesh: Mesh, given: Mapping[str, C], spoken: Mapping[str, C], allo
 
 
 def require_finite(key: str, values: Values, comm: MPI.Intracomm) -> None:
-    """CollectiveError, which names the key, if initial values are not finite anywhere. (collective)"""
+    """Raises CollectiveError, which names the key, if an initial value is not finite. (collective)"""
     wrong = comm.allreduce(int(values.size - np.isfinite(values).sum()), MPI.SUM)
     if wrong:
         total = comm.allreduce(int(values.size), MPI.SUM)

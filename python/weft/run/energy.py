@@ -122,7 +122,7 @@ class Meter:
             counter.sample(first)
 
     def stop(self) -> Energy:
-        """Joules since ``start``, summed over all ranks, and what could not be read, with the reason."""
+        """Joules since ``start``, summed over all ranks, and the counters that could not be read, with the reason."""
         self.sample()
         mine: dict[str, float] = {}
         for counter in self.counters:

@@ -1,10 +1,10 @@
-"""The folder of a run: whether the run may use it, whose it is while the run lasts, and what an earlier run left there.
+"""The folder of a run: whether the run may use it, how it is locked, and what happens to the files of an earlier run.
 
 A run that starts anew replaces the files of an earlier run of its workload, so that a folder describes one run. It
 never deletes earlier checkpoints, but moves them aside. A run that continues from a checkpoint keeps everything.
 
 While a run lasts, its folder holds `unfinished.json` with the case. Rank 0 keeps this file locked, so that other runs
-refuse the folder; a run that ends otherwise than by its last step leaves the file, but not the lock.
+refuse the folder; a run that ends before its last step leaves the file behind, but not the lock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.files import named, writable
 from weft.record import SCHEMA, UNFINISHED
 from weft.run.record import Display
 
-# What runs and `weft report` write, by workload: files, and folders of the files of several ranks.
+# The output of runs and of `weft report`, by workload: files, and folders with the files of several ranks.
 RESULTS = {
     "poisson": ["solution", "solution.*vtu", "residuals.png"],
     "maxwell": ["fields", "fields.*vtu", "probes.csv", "energy.png", "error.png"],
@@ -50,8 +50,11 @@ _locked: IO[str] | None = None  # unfinished.json of the run in progress, on ran
 
 
 def require_folder(case: SharedCase, comm: MPI.Intracomm) -> None:
-    """CollectiveError, which names the option, if the run cannot write into its folders, or if files of another
-    workload or of a run in progress are there; leaves nothing. (collective)"""
+    """Checks, without leaving a trace, that a run can write into its folders.
+
+    Raises CollectiveError, which names the option, if it cannot, or if the folders have files of another workload or of
+    a run in progress. (collective)
+    """
     folder = Path(case.output.directory)
     require_writable(folder, "--output", comm)
     if checkpoints := folder_of_checkpoints(case):
@@ -66,7 +69,10 @@ def folder_of_checkpoints(case: SharedCase) -> Path | None:
 
 
 def require_writable(folder: Path, given_by: str, comm: MPI.Intracomm) -> None:
-    """CollectiveError, which names the option, if no file can be created in the folder; leaves nothing. (collective)"""
+    """Checks, without leaving a trace, that a file can be created in the folder.
+
+    Raises CollectiveError, which names the option, if it cannot. (collective)
+    """
     problem = ""
     if comm.rank == 0:
         try:
@@ -103,7 +109,7 @@ def require_own(folder: Path, workload: str, comm: MPI.Intracomm) -> None:
 
 
 def _workload(path: Path) -> str:
-    """The workload of a record, or of an unfinished one; "" for another file."""
+    """The workload of a record, finished or not; "" for any other file."""
     try:
         return str(json.loads(path.read_text())["case"]["workload"])
     except (ValueError, KeyError, TypeError):
@@ -111,7 +117,7 @@ def _workload(path: Path) -> str:
 
 
 def _in_progress(path: Path) -> bool:
-    """Whether the run that wrote an unfinished record still lasts; False where files cannot be locked."""
+    """Whether the run that wrote an unfinished record is still running; False where files cannot be locked."""
     try:
         with path.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -142,7 +148,7 @@ def open_folder(case: SharedCase, display: Display, comm: MPI.Intracomm, began: 
             said.append(f"replaced    {count} files of an earlier run in {folder}")
         (folder / "run.json").unlink(missing_ok=True)
         checkpoints = folder_of_checkpoints(case)
-        ours_too = Path(began).resolve().parent if began else None  # the folder whose checkpoints are this run's
+        ours_too = Path(began).resolve().parent if began else None  # the folder that holds the checkpoints of this run
         if checkpoints and checkpoints.resolve() != ours_too and (aside := _set_aside(checkpoints)):
             said.append(f"kept        checkpoints of an earlier run, moved to {aside}")
 
@@ -178,7 +184,7 @@ def _lock(path: Path, case: SharedCase) -> None:
 
 
 def _delete_results(folder: Path, workload: str) -> int:
-    """Deletes what a run of this workload may have left in its folder; returns the number of files and folders."""
+    """Deletes the files that a run of this workload may have left in its folder; returns how many files and folders."""
     patterns = [*SHARED, *RESULTS[workload]]
     found = [
         path
@@ -195,7 +201,10 @@ def _delete_results(folder: Path, workload: str) -> int:
 
 
 def _set_aside(checkpoints: Path) -> Path | None:
-    """Moves all checkpoints in a folder to one in it whose name is new, and returns that; None if there are none."""
+    """Moves all checkpoints of a folder to a new folder inside it, and returns that.
+
+    None if there are no checkpoints.
+    """
     found = sorted(checkpoints.glob("checkpoint-[0-9]*")) if checkpoints.is_dir() else []
     if not found:
         return None
@@ -209,7 +218,7 @@ def _set_aside(checkpoints: Path) -> Path | None:
 
 @contextlib.contextmanager
 def holds_folder(case: SharedCase) -> Iterator[None]:
-    """Inside this context a run may open its folder. The unfinished record is removed at the end if it has a record."""
+    """Inside this context a run may open its folder; at the end the unfinished record is removed if run.json exists."""
     global _locked
     try:
         yield

@@ -20,7 +20,7 @@ Function = Callable[..., Any]
 def read(path: str, values: Iterable[tuple[str, object]]) -> dict[str, Function]:
     """The functions of a file by name.
 
-    Raises ValueError if it cannot be run, or lacks one that a value of the case refers to.
+    Raises ValueError if the file cannot be run, or lacks a function that a value of the case refers to.
 
     ``values``: the keys of the case whose value may be python:name, with their values.
     """

@@ -1,4 +1,4 @@
-"""Starts `weft` on several ranks from a program that is not a rank itself, and describes what they run on."""
+"""Starts `weft` on several ranks from a program that is not itself a rank, and describes the machine they run on."""
 
 from __future__ import annotations
 

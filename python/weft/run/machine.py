@@ -33,7 +33,7 @@ class Place(TypedDict):
 
 
 class Rates(TypedDict):
-    """What a machine can do at most."""
+    """The measured limits of a machine."""
 
     bandwidth_bytes_per_second: float
     peak_flops_per_second: float
@@ -84,7 +84,7 @@ def machine(device: Device, comm: MPI.Intracomm) -> Machine:
 
 
 def last_level_caches(processors: Path = Path("/sys/devices/system/cpu")) -> Caches:
-    """The caches of the last level of this node, 0 of them if the system does not say."""
+    """The last-level caches of this node; their number is 0 if the system does not report them."""
     found = {}
     for folder in processors.glob("cpu[0-9]*/cache"):
         last = max(folder.glob("index[0-9]*"), key=lambda index: int(index.name.removeprefix("index")), default=None)
@@ -140,11 +140,11 @@ def crowd_warning(comm: MPI.Intracomm) -> str:
     node.Free()
     if ranks == 0:
         return ""
-    return f"{ranks} ranks share {processors} processors of a node: timings measure how they take turns, not messages"
+    return f"{ranks} ranks share {processors} processors of a node: timings include waiting for a processor"
 
 
 def placement_rows(records: Sequence[Place]) -> list[tuple[str, str]]:
-    """Ranks that are placed alike in one line."""
+    """The placement of the ranks, with ranks that are placed alike on one line."""
     alike: dict[str, list[int]] = {}
     for r in records:
         words = f"node {r['node']} ({r['host']}), cores {r['cores']}, device {r['device']}"
@@ -153,7 +153,7 @@ def placement_rows(records: Sequence[Place]) -> list[tuple[str, str]]:
 
 
 def rates(device: Device, precision: str, comm: MPI.Intracomm) -> Rates:
-    """Streaming bandwidth (8 reads : 1 write) and FMA peak; all ranks measure at once, the sum counts. (collective)"""
+    """Streaming bandwidth (8 reads : 1 write) and FMA peak, summed over ranks that measure at once. (collective)"""
     comm.Barrier()
     bandwidth = weft.device.measure_bandwidth(device)
     comm.Barrier()

@@ -1,4 +1,4 @@
-"""The memory that a case on spectral elements needs at least, compared with what is available."""
+"""A lower bound on the memory of a case on spectral elements, compared with the available memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def real_bytes(case: ElementCase) -> int:
 
 
 def dofs(case: ElementCase, elements: int) -> int:
-    """Degrees of freedom, at least: those of a periodic mesh."""
+    """A lower bound on the degrees of freedom: their number on a periodic mesh."""
     return elements * case.order**3
 
 
@@ -27,10 +27,10 @@ def points(case: ElementCase, elements: int) -> int:
 
 
 def require_memory(case: ElementCase, elements: int, array_bytes: int, comm: MPI.Intracomm) -> None:
-    """CollectiveError, before anything large is allocated, if a case does not fit into memory. (collective)
+    """Raises CollectiveError, before anything large is allocated, if a case does not fit into memory. (collective)
 
-    ``array_bytes``: what the arrays of its solver take on all ranks, at least. They are on the case's device, the mesh
-    is on the host.
+    ``array_bytes``: a lower bound on the memory of the solver's arrays on all ranks. They are on the device of the
+    case; the mesh is on the host.
     """
     device = weft.device.open(case.device)
     host = weft.device.open("host")

@@ -22,9 +22,9 @@ from weft.record import Plane
 class Pictures:
     """The planes of a case's output.
 
-    ``field``: by the name of a field in the case, the name to show and its values [E][n][n][n]; collective. ``time``:
-    the time of the fields, None if they have none. ``since``: the step that the run continues from. ``keep_frames``:
-    those of the film.
+    ``field``: a collective function that returns, for the name of a field in the case, the name to show and the values
+    [E][n][n][n]. ``time``: the time of the fields, None if they have none. ``since``: the step that the run continues
+    from. ``keep_frames``: whether to keep the frames of the film.
     """
 
     def __init__(
@@ -66,8 +66,10 @@ class Pictures:
         self.film.add(step, self.time(), self._at(cut.axis, cut.at).image(values.astype(float)))
 
     def write_film(self, conditions: Mapping[str, str]) -> list[Path]:
-        """Writes the film, if the case wants one, and returns its file. ``conditions``: those of the boundaries, by
-        name. (collective)"""
+        """Writes the film, if the case requests one, and returns its file.
+
+        ``conditions``: the conditions of the boundaries by name. (collective)
+        """
         if self.film is None:
             return []
         cut = self.output.cuts[0]
@@ -82,7 +84,7 @@ class Film:
     that continues from a checkpoint continues its film.
 
     ``kind``: the format of the film. ``since``: the step that the run continues from; frames of later steps are
-    deleted. ``keep``: leaves the frames when the film is written, for runs that continue this one. (collective)
+    deleted. ``keep``: keeps the frames after the film is written, for runs that continue this one. (collective)
     """
 
     def __init__(self, kind: MovieFormat, folder: Path, comm: MPI.Intracomm, since: int | None, keep: bool) -> None:
@@ -97,7 +99,7 @@ class Film:
         mpi.together(comm, drop)
 
     def _kept(self) -> list[Path]:
-        """The files, in the order of their steps; none on ranks but the first."""
+        """The files in the order of their steps on the first rank; none on other ranks."""
         return sorted(self.frames.glob("[0-9]*.npz")) if self.comm.rank == 0 else []
 
     def add(self, step: int, time: float | None, image: Values) -> None:
@@ -112,15 +114,17 @@ class Film:
         mpi.together(self.comm, write)
 
     def write(self, head: Plane, conditions: Mapping[str, str]) -> list[Path]:
-        """Writes movie.mp4 or movie.gif, if there are frames, and returns its file; ``head`` says which plane it shows.
-        (collective)"""
+        """Writes movie.mp4 or movie.gif, if there are frames, and returns its file. (collective)
+
+        ``head`` describes the plane that the film shows.
+        """
 
         def write() -> list[Path]:
             frames = []
             for path in self._kept():
                 with named(path), np.load(path) as kept:
                     frames.append((float(kept["time"]), kept["image"]))
-            # Frames of a run with other pixels do not fit.
+            # Frames of a run with another number of pixels do not fit.
             frames = [(time, image) for time, image in frames if image.shape == frames[-1][1].shape]
             if not frames:
                 return []
@@ -149,12 +153,12 @@ def ffmpeg() -> str:
 
 
 def require_film(case: SharedCase, comm: MPI.Intracomm) -> None:
-    """Raises CollectiveError if the case wants a film in a format that cannot be written here. (collective)"""
+    """Raises CollectiveError if the case requests a film in a format that cannot be written here. (collective)"""
     output = case.output
     wanted = getattr(output, "movie", 0) > 0 and getattr(output, "movie_format", "auto") == "mp4"
     if comm.bcast(wanted and not ffmpeg() if comm.rank == 0 else None):
         raise mpi.CollectiveError(
-            "case key 'output.movie_format': found 'mp4', but there is no ffmpeg; install it (pip install "
+            "case key 'output.movie_format': found 'mp4', but ffmpeg was not found; install it (pip install "
             "imageio-ffmpeg, or your system's package), or use 'gif'"
         )
 

@@ -1,4 +1,4 @@
-"""What the runs of all workloads share: display, clocks, and sums over the ranks for the record."""
+"""Common parts of the runs of all workloads: display, clocks, and sums over the ranks for the record."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Stopwatch:
 def open_record(
     case: SharedCase, device: Device, clock: Stopwatch, choices: Choices, figures: Figures, transforms: bool = False
 ) -> Record:
-    """The record of a run whose set-up is done. `transforms`: whether it takes Fourier transforms. (collective)"""
+    """The record of a run after its set-up. `transforms`: whether it uses Fourier transforms. (collective)"""
     return {
         "case": case.model_dump(by_alias=True),
         "versions": versions(transforms_on=device if transforms else None),

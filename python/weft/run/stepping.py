@@ -1,4 +1,4 @@
-"""What time-dependent runs share: schedules, stopping on signals, tables written during the run, reference data."""
+"""Common parts of time-dependent runs: schedules, stopping on signals, tables, reference data."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ Cells = Sequence[float | str]
 
 
 def due(step: int, every: int) -> bool:
-    """Whether something is due after this step."""
+    """Whether an action is due after this step; `every` is the number of steps from one action to the next, or 0."""
     return every > 0 and step % every == 0
 
 
 def next_due(step: int, every: int) -> float:
-    """The next step, after this one, at which it is due."""
+    """The next step, after this one, at which the action is due."""
     return (step // every + 1) * every if every > 0 else math.inf
 
 
 def steps_to(span: float, dt: float) -> int:
     """The number of steps, no longer than dt, that a span of time takes.
 
-    Raises CollectiveError if no run could take them.
+    Raises CollectiveError if they are more than a run can take.
     """
     count = span / dt * (1 - 1e-12)
     if not count < LARGEST:
         raise mpi.CollectiveError(
-            f"case key 'time.end': {count:.1e} time steps of {dt:.3g} lead there; allowed: at most {LARGEST:,} "
+            f"case key 'time.end': {count:.1e} time steps of {dt:.3g} are needed; allowed: at most {LARGEST:,} "
             "steps; choose an earlier time.end"
         )
     return max(1, math.ceil(count))
 
 
 class Goal:
-    """Where a run ends: after a number of steps, or at a time, whichever comes first; 0 means no such limit."""
+    """The end of a run: after a number of steps or at a time, whichever comes first; 0 means no such limit."""
 
     def __init__(self, steps: int, end: float, first_step: int, first_time: float) -> None:
         self.steps, self.end, self.first_step, self.first_time = steps, end, first_step, first_time
@@ -79,7 +79,7 @@ def clean(row: Mapping[str, float]) -> Row:
 
 
 def thinned(rows: Sequence[Mapping[str, float]]) -> list[Row]:
-    """About HISTORY_ROWS of the rows at most, including the last, without NaN or infinities."""
+    """At most about HISTORY_ROWS of the rows, including the last, without NaN or infinities."""
     kept = list(rows[:: max(1, math.ceil(len(rows) / HISTORY_ROWS))])
     if rows and kept[-1] is not rows[-1]:
         kept.append(rows[-1])
@@ -119,7 +119,10 @@ def number(value: float | str) -> str:
 
 
 def read_reference(path: str, comm: MPI.Intracomm) -> Reference:
-    """Columns time, energy and dissipation of a text file; # begins a comment. CollectiveError. (collective)"""
+    """Reads the columns time, energy and dissipation of a text file, in which # begins a comment. (collective)
+
+    Raises CollectiveError if the file cannot be read.
+    """
 
     def read() -> Reference:
         try:

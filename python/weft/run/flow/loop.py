@@ -65,7 +65,7 @@ class Run:
         self.problem, self.display, self.folder, self.record = problem, display, folder, record
         self.reference = reference
         self.case, self.comm, self.solver = problem.case, problem.comm, problem.solver
-        self.history: list[dict[str, float]] = []  # of statistics.csv
+        self.history: list[dict[str, float]] = []  # rows of statistics.csv
         self.steps: list[dict[str, float]] = []
         self.statistics_seconds = self.output_seconds = 0.0
         self.profile = Profile()

@@ -1,4 +1,4 @@
-"""The memory that a case of `weft run flow` needs at least."""
+"""A lower bound on the memory of a case of `weft run flow`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from weft.run import memory
 def least_bytes(case: FlowCase, elements: int) -> int:
     """Bytes of the arrays on all ranks.
 
-    Velocity, pressure, scalars and the explicit terms of all levels of BDFk/EXTk; the pressures that the first guess is
-    projected on; mass matrices, the work of a step and of the solves; the index of the points in two directions.
+    They are velocity, pressure, scalars and the explicit terms of all levels of BDFk/EXTk; the pressures on which the
+    initial guess is projected; mass matrices; work arrays of a step and of the solves; the index of the points in both
+    directions.
     """
     fields = 3 + len(case.scalars)
     vectors = 1 + 2 * case.time.order * fields + case.solver.projection + 12

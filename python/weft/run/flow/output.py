@@ -22,8 +22,10 @@ COMPONENTS = {"u": 0, "v": 1, "w": 2}
 
 
 class OutputFiles:
-    """Writes the output that a case requests, during the run and at its end. `began`: the checkpoint it continues
-    from."""
+    """Writes the output that a case requests, during the run and at its end.
+
+    `began`: the checkpoint that the run continues from.
+    """
 
     def __init__(self, problem: Problem, folder: Path, began: Checkpoint | None) -> None:
         self.problem, self.folder = problem, folder
@@ -59,7 +61,7 @@ class OutputFiles:
             self.last = self.problem.solver.steps
 
     def probes(self) -> None:
-        """Writes a row per place of each probe that is due after this step. (collective)"""
+        """Writes one row per point of each probe that is due after this step. (collective)"""
         problem, solver = self.problem, self.problem.solver
         names = [name for name, given in problem.case.probes.items() if solver.steps % given.every == 0]
         for name, values in problem.probes.values(names).items():

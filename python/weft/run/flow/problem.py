@@ -34,7 +34,7 @@ SPOKEN = {
 def make_mesh(case: FlowCase, comm: MPI.Intracomm) -> Mesh:
     """The mesh that a case describes, distributed over the ranks.
 
-    Raises CollectiveError if it is conjugate. (collective)
+    Raises CollectiveError if the mesh is conjugate, with fluid and solid elements. (collective)
     """
     mesh = elements.make_mesh(case, comm, functools.partial(least_bytes, case))
     solid = comm.allreduce(int((mesh.element_tags == mesh.tag_names.get("solid", -1)).sum()), MPI.SUM)
@@ -106,13 +106,13 @@ class Problem:
         )
 
     def condition(self, name: str, given: BoundarySection) -> flow.Condition:
-        """The condition of the velocity on a boundary, as the solver takes it."""
+        """The condition of the velocity on a boundary, in the form that the solver takes."""
         if given.condition != "velocity":
             return given.condition
         return "velocity", self.values.three(f"boundaries.{name}.velocity", given.velocity, self.case.exact.velocity)
 
     def scalar(self, name: str) -> flow.Scalar:
-        """A scalar as the solver takes it."""
+        """A scalar in the form that the solver takes."""
         case, given = self.case, self.case.scalars[name]
         exact = case.exact.scalars.get(name)
         held = {
@@ -143,7 +143,7 @@ class Problem:
     def begin(self) -> Checkpoint | None:
         """Sets the initial fields of the case; returns the checkpoint that they come from, if any. (collective)
 
-        Fields that a Nek field file lacks are initialized as the case says.
+        Fields that a Nek field file lacks get the initial values of the case.
         """
         case, solver, exact = self.case, self.solver, self.case.exact
         if case.initial.checkpoint:
@@ -175,7 +175,7 @@ class Problem:
     def next_dt(self) -> float:
         """The next time step: the case's, or that of its Courant number; the last steps end exactly at time.end.
 
-        It depends on the state of the flow alone, so that a restart takes the same steps. Raises CollectiveError if the
+        It depends only on the state of the flow, so that a restart takes the same steps. Raises CollectiveError if the
         initial flow and its boundaries are at rest, so that there is no Courant number. (collective)
         """
         given, solver = self.case.time, self.solver

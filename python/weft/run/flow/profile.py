@@ -49,7 +49,7 @@ class Profile:
         self.seconds += seconds
 
     def timings(self, comm: MPI.Intracomm) -> Timings:
-        """The recorded steps in a record's timings. (collective)"""
+        """The timings of the recorded steps, for a record. (collective)"""
         names = sorted(set().union(*comm.allgather([n for n, s in self.names.items() if s > 0])))
         return {
             "profiled_seconds": comm.allreduce(self.seconds, MPI.MAX),
@@ -93,7 +93,7 @@ EXCHANGE = (
 
 
 def exchange_seconds(routines: Mapping[str, Spread]) -> float:
-    """Seconds of the exchange, out of those by span, mean over ranks."""
+    """Seconds of the exchange from the seconds by span, mean over ranks."""
     return float(sum(routines[name]["mean_seconds"] for name in EXCHANGE if name in routines))
 
 

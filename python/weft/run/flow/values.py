@@ -1,4 +1,4 @@
-"""The values of a case of `weft run flow`, as the solver takes them: programs, or functions of a Python file."""
+"""The values of a case of `weft run flow` in the solver's form: programs, or functions of a Python file."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ def exact_energies(problem: Problem, end: float) -> dict[str, list[float]]:
     """Electric and magnetic energy of the exact solution at EXACT times up to `end`. (collective)
 
     Uses the quadrature of the element points. A field Re(P exp(-i omega t)) is |exp(-i omega t)| (Re P cos + Im P sin),
-    so its energies at every time follow from three integrals. Empty for the Mie series, whose domain ends in a layer.
+    so its energies at every time follow from three integrals. The result is empty for the Mie series, whose domain ends
+    in a matched layer.
     """
     assert problem.solution is not None
     harmonic = problem.solution.solution

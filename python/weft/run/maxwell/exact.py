@@ -64,7 +64,7 @@ def sphere(
 ) -> Sphere:
     """The Mie series of the case's plane wave and material.
 
-    Raises ValueError if the material is not a sphere. (collective)
+    Raises ValueError if the material does not fill a sphere. (collective)
     """
     comm = geometry.mesh.comm
     filled = [k for k, values in enumerate(table.values()) if values != VACUUM]
@@ -124,7 +124,7 @@ def layered(
 
 
 class Exact:
-    """An exact solution on this rank's elements, with the material of each, and whether it holds the total field."""
+    """An exact solution on this rank's elements, with the material of each, and whether each holds the total field."""
 
     def __init__(self, solution: Harmonic, geometry: Geometry, filled: Values, total: Values | None) -> None:
         self.solution, self.filled = solution, filled

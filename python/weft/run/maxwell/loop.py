@@ -69,7 +69,7 @@ def run(case: MaxwellCase, display: Display) -> Result:
 
 
 class Run:
-    """A run in progress. `began`: the checkpoint it continues from."""
+    """A run in progress. `began`: the checkpoint that it continues from."""
 
     def __init__(
         self, problem: Problem, display: Display, folder: Path, record: Record, began: Checkpoint | None

@@ -1,4 +1,4 @@
-"""The memory that a case of `weft run maxwell` needs at least."""
+"""A lower bound on the memory of a case of `weft run maxwell`."""
 
 from __future__ import annotations
 

@@ -14,8 +14,10 @@ from weft.solver_on_elements import Checkpoint
 
 
 class OutputFiles:
-    """Writes the output that a case requests, during the run and at its end. `began`: the checkpoint it continues
-    from."""
+    """Writes the output that a case requests, during the run and at its end.
+
+    `began`: the checkpoint that the run continues from.
+    """
 
     def __init__(self, problem: Problem, folder: Path, began: Checkpoint | None) -> None:
         self.problem, self.folder = problem, folder
@@ -33,7 +35,7 @@ class OutputFiles:
         )
 
     def probes(self) -> list[Path]:
-        """Writes the probes so far, after those of the run that wrote the checkpoint; returns the file. (collective)"""
+        """Writes the probes so far, below those of the run that wrote the checkpoint; returns the file. (collective)"""
         if not self.problem.probes.any:
             return []
         path = self.folder / "probes.csv"

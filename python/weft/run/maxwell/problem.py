@@ -137,11 +137,9 @@ class Problem:
     def error_norms(self, where: npt.NDArray[np.bool_] | None = None) -> tuple[float, float]:
         """Energy norms of the difference from the exact solution, and of the solution, at the solver's time.
 
-        Only over the elements where ``where`` [E] is true; by default all except those of a matched layer, which damps
-        the fields.
-
-        sqrt of the integral of eps |E|^2 + mu |H|^2, by a quadrature of order three higher, because the error is
-        smaller at the points than between them. (collective)
+        The norm is the square root of the integral of eps |E|^2 + mu |H|^2, over the elements where ``where`` [E] is
+        true; by default all except those of a matched layer, which damps the fields. The quadrature has an order three
+        higher, because the error is smaller at the points than between them. (collective)
         """
         assert self.solution is not None
         order = min(self.case.order + 3, 15)
@@ -174,8 +172,8 @@ def take(solver: maxwell.Solver, count: int, dt: float) -> None:
 def time_step(case: MaxwellCase, limit: float, since: float = 0.0) -> tuple[float, int]:
     """The time step and the number of steps: `time.steps`, or equal steps to `time.end`, no longer than requested.
 
-    `since` is the time of the checkpoint that a run continues from. The steps are those that the original run would
-    have taken, if the time step is unchanged. Raises CollectiveError if `since` is not before `time.end`.
+    `since` is the time of the checkpoint that a run continues from. If the time step is unchanged, the steps are those
+    that the original run would have taken. Raises CollectiveError if `since` is not before `time.end`.
     """
     asked = case.time.dt if case.time.dt > 0 else case.time.courant * limit
     end = case.time.end
@@ -194,7 +192,7 @@ def time_step(case: MaxwellCase, limit: float, since: float = 0.0) -> tuple[floa
 
 
 def sources(case: MaxwellCase) -> tuple[list[maxwell.PlaneWave], list[maxwell.Dipole]]:
-    """The plane waves and dipoles of a case, as weft.maxwell.Solver takes them."""
+    """The plane waves and dipoles of a case, in the form that weft.maxwell.Solver takes."""
     waves, dipoles = [], []
     for source in case.sources.values():
         given = settings(source)
@@ -225,8 +223,10 @@ def initial_fields(case: MaxwellCase, geometry: Geometry, solution: Exact | None
 
 
 def _random(geometry: Geometry, seed: int) -> Values:
-    """Random fields, uniform in [-1, 1). Each element has its own stream, so they do not depend on the number of
-    ranks."""
+    """Random fields, uniform in [-1, 1).
+
+    Each element has its own random stream, so the fields do not depend on the number of ranks.
+    """
     shape = geometry.points.shape[2]
     draw: Callable[[int], Values] = lambda e: np.random.default_rng((seed, int(e))).uniform(-1, 1, (6, shape))  # noqa: E731
     return np.stack([draw(e) for e in geometry.mesh.element_ids], axis=1)

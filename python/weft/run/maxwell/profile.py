@@ -19,7 +19,8 @@ COMPARED = 20  # number of steps timed with each path
 def profile(problem: Problem) -> Timings:
     """Takes warm-up steps, then recorded ones; returns how the time is spent, by category and by routine. (collective)
 
-    As in Table 3 of the NekCEM paper. Recording itself takes time, so these steps are not the timed ones.
+    The routines are those of Table 3 of the NekCEM paper. Recording itself takes time, so these steps are not the timed
+    ones.
     """
     case, comm, solver = problem.case, problem.comm, problem.solver
     problem.reset(solver)

@@ -16,7 +16,7 @@ from weft.mpi import CollectiveError
 from weft.run.elements import conditions, places
 
 VACUUM = (1.0, 1.0, 0.0)
-INSIDE = 4  # at the inner points of this order, an expression must be true, or false, throughout an element
+INSIDE = 4  # an expression must have the same truth value at all inner points of this order in an element
 
 
 class Geometry:

@@ -1,4 +1,4 @@
-"""The memory that a case of `weft run poisson` needs at least."""
+"""A lower bound on the memory of a case of `weft run poisson`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from weft.run import memory
 
 
 def least_bytes(case: PoissonCase, elements: int) -> int:
-    """Bytes of the arrays on all ranks: x, b, r, p and A p, and the index of the points in two directions."""
+    """Bytes of the arrays on all ranks: x, b, r, p and A p, and the index of the points in both directions."""
     unknowns, points = memory.dofs(case, elements), memory.points(case, elements)
     if case.storage == "scattered":
         unknowns = points

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OwnProblem:
-    """Its values as functions, and the conditions of its boundaries. Construction is collective."""
+    """The values of the problem as functions, and the conditions on its boundaries. Construction is collective."""
 
     def __init__(self, case: PoissonCase, mesh: Mesh) -> None:
         self.case, self.mesh = case, mesh
@@ -52,7 +52,7 @@ class OwnProblem:
         )
 
     def _held(self) -> arrays.Values:
-        """Where boundaries with different values meet, their mean. (collective)"""
+        """The prescribed values at the points: the mean where boundaries with different values meet. (collective)"""
         order = self.case.order
         n = order + 1
         x, y, z = np.moveaxis(np.asarray(self.mesh.point_coordinates(order)).reshape(-1, n, n, n, 3), -1, 0)
@@ -76,7 +76,7 @@ class OwnProblem:
         return sums / np.maximum(counts, 1)
 
     def right_hand_side(self, operator: Poisson) -> DeviceArray:
-        """The integrals of f, the fluxes, and what the prescribed values contribute. (collective)"""
+        """The sum of the integrals of f, the fluxes, and the contribution of the prescribed values. (collective)"""
         b = operator.project(self.value("rhs", self.case.rhs)) + operator.lift(self.held)
         for name, given in self.boundaries.items():
             if given.flux not in ("", 0.0):
@@ -84,7 +84,7 @@ class OwnProblem:
         return b
 
     def fields(self, operator: Poisson, u: arrays.Values) -> dict[str, arrays.Values]:
-        """What is written beside the solution: f, the coefficient, and the error, at points [E][n][n][n]."""
+        """The fields that are written with the solution: f, the coefficient and the error at points [E][n][n][n]."""
         place = np.moveaxis(np.asarray(self.mesh.point_coordinates(operator.order)).reshape(*u.shape, 3), -1, 0)
         case = self.case
         given = {"rhs": case.rhs, "coefficient": case.coefficient}

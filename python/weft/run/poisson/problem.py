@@ -34,7 +34,7 @@ class Box:
 
 
 def box_of(case: PoissonCase) -> Box:
-    """Defaults: counts follow from the number of points, and elements have side 2, like the reference element."""
+    """The box of a case. By default its counts follow from the number of points, and its elements have side 2."""
     mesh = case.mesh
     counts = mesh.counts if mesh.counts[0] > 0 else elements.box_counts(mesh.points, case.order)
     upper = mesh.upper if any(mesh.upper) else tuple(lo + 2 * c for lo, c in zip(mesh.lower, counts, strict=True))

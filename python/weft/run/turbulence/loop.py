@@ -64,10 +64,10 @@ class Run:
         self.problem, self.display, self.folder, self.record = problem, display, folder, record
         self.reference = reference
         self.case, self.comm, self.solver = problem.case, problem.comm, problem.solver
-        self.history: list[dict[str, float]] = []  # of statistics.csv
+        self.history: list[dict[str, float]] = []  # rows of statistics.csv
         self.spectra_done = self.points_done = -1
         self.statistics_seconds = 0.0
-        self.warned = False  # that the flow is not resolved
+        self.warned = False  # whether a warning was printed that the flow is not resolved
 
     def go(self, began: Checkpoint | None) -> Result:
         """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
@@ -257,7 +257,7 @@ class Run:
 
 
 def sharing(case: TurbulenceCase) -> dict[str, int]:
-    """How ranks share the files of a checkpoint, as the solver's `save` takes it."""
+    """How ranks share the files of a checkpoint, as keyword arguments of the solver's `save`."""
     files = case.checkpoint.files
     per_file = int(files) if files.isdigit() else {"node": 0, "one": 2**31 - 1}[files]
     return {"ranks_per_file": per_file, "turns": case.checkpoint.turns}

@@ -19,7 +19,7 @@ def equation_9_bytes(points: int, ranks: int, batch: int, real_bytes: int) -> fl
 
 
 def predicted_bytes(case: TurbulenceCase, ranks: int, device: Device) -> int:
-    """Bytes that a rank will need: Eq. 9 of GESTS for the modes that are kept, plus what Eq. 9 leaves out."""
+    """Bytes that a rank will need: Eq. 9 of GESTS for the modes that are kept, plus memory that Eq. 9 omits."""
     options = _weft.turbulence.Options(
         box=(case.points, case.lengths),
         scheme=case.time.scheme,
@@ -32,7 +32,7 @@ def predicted_bytes(case: TurbulenceCase, ranks: int, device: Device) -> int:
 
 
 def batch(case: TurbulenceCase) -> int:
-    """Variables per message: the fewest if they are yet to be chosen."""
+    """Variables per message; the smallest possible number if it has yet to be chosen."""
     return case.batch if isinstance(case.batch, int) else 1
 
 

@@ -23,13 +23,13 @@ from weft.turbulence_statistics import Distribution, Points, Scales, Spectra
 if TYPE_CHECKING:
     import h5py
 
-HDF5_BYTES = 65_536  # of an HDF5 file beside its values, at most
+HDF5_BYTES = 65_536  # upper bound on the size of an HDF5 file without its values
 
 SCALES = [f.name for f in dataclasses.fields(Scales)]
 
 
 class Files:
-    """statistics.csv, spectra.csv, moments.csv and pdf.csv, and statistics.h5 if asked for, in a run's folder."""
+    """statistics.csv, spectra.csv, moments.csv, pdf.csv and (on request) statistics.h5 in the folder of a run."""
 
     def __init__(self, folder: Path, scalars: int, hdf5: bool, since_step: int | None) -> None:
         each = range(1, scalars + 1)
