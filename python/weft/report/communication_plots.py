@@ -28,10 +28,10 @@ def size_axis(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def ping_pong(rows: Sequence[Message], scope: str, machine: str) -> Figure:
-    """Latency and bandwidth over the size of a message, a line for each memory and path with its quartiles.
+    """Latency and bandwidth against message size, with one line and its quartiles for each memory and path.
 
-    As the figures for Alvis in Wahlgren's slides; 1 to 64 KiB, where they found device memory slow within a node, is
-    marked.
+    The plot follows the figures for Alvis in Wahlgren's slides. It marks sizes from 1 to 64 KiB, at which they found
+    device memory slow within a node.
     """
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.4))
@@ -66,7 +66,7 @@ def ping_pong(rows: Sequence[Message], scope: str, machine: str) -> Figure:
 
 
 def exchange(rows: Sequence[Exchange], machine: str) -> Figure:
-    """Time over the order: a column for each operation, a row for each number of fields, a line for each choice."""
+    """Time against order: a column per operation, a row per number of fields, a line per choice."""
     operations = list(dict.fromkeys(r["operation"] for r in rows))
     fields = sorted({r["fields"] for r in rows})
     schedules = list(dict.fromkeys(r["schedule"] for r in rows))
@@ -113,7 +113,7 @@ def exchange(rows: Sequence[Exchange], machine: str) -> Figure:
 
 
 def all_to_all(rows: Sequence[AllToAll], machine: str) -> Figure:
-    """Effective bandwidth of Eq. 13 over the size of a message, a panel for each communicator."""
+    """Effective bandwidth of Eq. 13 against message size, with one panel per communicator."""
     kinds = list(dict.fromkeys((r["communicator"], r["ranks"]) for r in rows))
     lines = list(dict.fromkeys((r["memory"], r["method"]) for r in rows))
     with plt.rc_context(STYLE):

@@ -1,4 +1,4 @@
-"""What a run prints: a header, progress, and the result, by rank 0 only."""
+"""The printed output of a run: a header, progress and the result, on rank 0 only."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from weft.report.workloads import report_of
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-WIDTH = 100  # of lines, at most
+WIDTH = 100  # maximum width of lines
 
 
 class Console:
-    """Prints a run as it goes: a bar on a terminal, plain lines elsewhere, nothing where `quiet`.
+    """Prints the progress of a run: a bar on a terminal, plain lines elsewhere, nothing if `quiet`.
 
     `verbose`: the header includes the timings of every exchange method tried.
     """
@@ -34,7 +34,7 @@ class Console:
         self._task: TaskID
 
     def write(self, text: str) -> None:
-        """Prints lines, after wiping the bar."""
+        """Removes the bar, and prints lines."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -53,7 +53,7 @@ class Console:
         self._bar.update(self._task, description=text, completed=done, total=total, refresh=True)
 
     def phase(self, text: str) -> None:
-        """Names a step that may take long: shown until the next on a terminal, a line of its own elsewhere."""
+        """Names a step that may take long: on a terminal it is shown until the next one, elsewhere it is a line."""
         if self.terminal:
             self._show(text)
         else:
@@ -73,7 +73,7 @@ class Console:
     def progress(self, total: int, line: Callable[..., str]) -> Callable[..., None]:
         """A callback `show(step, *values)`, which shows `line(step, total, *values)` and the time left.
 
-        At most five times a second on a terminal, else every 5 s.
+        A terminal is refreshed at most five times per second; elsewhere a line is printed at most every 5 s.
         """
         begin = shown = time.monotonic()
 
@@ -108,14 +108,14 @@ class Silent(Console):
 
 
 def header(record: Record, verbose: bool = False) -> str:
-    """What is about to run, on what, and what was chosen, for a terminal."""
+    """The text for a terminal before the run: what will run, on which machine, and what was chosen."""
     report = report_of(record)
     rows = [(f"weft {record['versions']['weft']}", report.title(record)), *report.header_rows(record, verbose)]
     return table(rows, line_width())
 
 
 def result(record: Record) -> str:
-    """The result, the speed and where the time went, for a terminal."""
+    """The text for a terminal after the run: the result, the speed, and where the time went."""
     report = report_of(record)
     rows = [*report.result_rows(record), *report.speed_rows(record), *breakdown_rows(report.time_spent(record))]
     return table(rows, line_width())

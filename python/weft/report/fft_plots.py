@@ -15,7 +15,7 @@ LINESTYLES = {"double": "-", "single": "--"}
 
 
 def transforms(rows: Sequence[Transform], lines: Sequence[Lines], machine: str) -> Figure:
-    """GFLOP/s over N: left the 3-D transform, a line for each process grid, right its lines, one for each way."""
+    """GFLOP/s against N: on the left the 3-D transform for each process grid, on the right lines along y by method."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.4))
         for precision in dict.fromkeys(r["precision"] for r in rows):

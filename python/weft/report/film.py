@@ -33,10 +33,10 @@ def save(
     folder: Path,
     ffmpeg: str,
 ) -> Path:
-    """Writes movie.mp4 with the program ``ffmpeg``, or movie.gif where it is empty; returns the path. ``head``: the
-    plane, whose time and values are not used; ``conditions``: those of the boundaries, by name.
+    """Writes movie.mp4 with the program ``ffmpeg``, or movie.gif if ``ffmpeg`` is empty; returns the path.
 
-    All frames have the same colours, those of the values of all of them. Raises OSError if ffmpeg fails.
+    ``head``: the plane, whose time and values are not used; ``conditions``: the conditions of the boundaries by name.
+    All frames share one colour scale, which covers the values of all frames. Raises OSError if ffmpeg fails.
     """
     rate = int(np.clip(round(len(times) / SECONDS), *RATES))
     film, name = (FFMpegWriter, "movie.mp4") if ffmpeg else (PillowWriter, "movie.gif")
@@ -55,8 +55,8 @@ def save(
 
 @contextlib.contextmanager
 def _failures_of(ffmpeg: str) -> Iterator[None]:
-    """Turns what is raised where ffmpeg fails into an OSError without a file name: a full disk, or its last line."""
-    logger = logging.getLogger("matplotlib.animation")  # prints all that ffmpeg says
+    """Turns errors of ffmpeg into an OSError without a file name: that of a full disk, or the last line it printed."""
+    logger = logging.getLogger("matplotlib.animation")  # it includes the whole output of ffmpeg
     before, logger.disabled = logger.disabled, True
     try:
         yield

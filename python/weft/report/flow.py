@@ -11,14 +11,14 @@ from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, mach
 
 
 def title(record: Record) -> str:
-    """What was run."""
+    """A line that says what was run."""
     figures = record["figures"]
     begin = f"from {figures['began_from']}, " if figures["began_from"] else ""
     return f"flow, {begin}{figures['mesh']}, nu = {figures['viscosity']:.6g}"
 
 
 def heading(record: Record) -> str:
-    """What was run, for a page."""
+    """The heading of a page: what was run."""
     return f"flow: {record['figures']['mesh']}, N = {record['figures']['order']}"
 
 
@@ -27,7 +27,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
     case, figures = record["case"], record["figures"]
     time, solver = case["time"], case["solver"]
     step = f"dt = {time['dt']:g}" if time["dt"] > 0 else f"Courant number {time['courant']:g}"
-    if time["dt"] == 0 and "longest_time_step" in figures:  # not in records of before
+    if time["dt"] == 0 and "longest_time_step" in figures:  # not in older records
         step += f", dt at most {figures['longest_time_step']:.3g}"
     walls = [f"{name} {condition}" for name, condition in figures["boundaries"].items()]
     rows = [
@@ -65,7 +65,7 @@ def iterations(figures: Figures) -> dict[str, Iterations]:
 
 
 def grouped_exchanges(tunings: Mapping[str, Tuning]) -> Rows:
-    """What was chosen for the exchanges, those alike in one line: each level of the multigrid has its own."""
+    """What was chosen for the exchanges: each multigrid level has its own, and equal choices share a line."""
     groups: dict[str, list[str]] = {}
     for use, tuning in tunings.items():
         groups.setdefault(tuning["chosen"], []).append(use)
@@ -119,7 +119,7 @@ def speed_rows(record: Record) -> Rows:
 
 
 def watched_rows(history: list[Row]) -> Rows:
-    """What is watched, at the end: means, and forces on boundaries."""
+    """The monitored quantities at the end: means, and forces on boundaries."""
     if not history:
         return []
     last = {k: float("nan") if v is None else v for k, v in history[-1].items()}
@@ -169,7 +169,7 @@ def load_rows(figures: Figures) -> Rows:
 
 
 def path_rows(figures: Figures) -> Rows:
-    """Time of a step with every path of the exchange, and what the direct one gains over the staged."""
+    """Time of a step with every path of the exchange, and the speed-up of the direct path over the staged one."""
     rows = [
         (
             f"  path {path}",
@@ -182,7 +182,7 @@ def path_rows(figures: Figures) -> Rows:
 
 
 def phase_rows(record: Record) -> Rows:
-    """Time of the recorded steps by phase: in all, and what of it was spent in MPI and copies."""
+    """Time of the recorded steps by phase: in total, and in MPI and copies."""
     timings, figures = record["timings"], record["figures"]
     total = timings["profiled_seconds"]
     if not timings["phases"] or total <= 0:
@@ -201,7 +201,7 @@ def time_spent(record: Record) -> Parts:
 
 
 def tiles(record: Record) -> Rows:
-    """The figures at the top of the page, each with what it is."""
+    """The figures at the top of the page, each with a label."""
     figures, timings = record["figures"], record["timings"]
     found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps_done']} steps")]
     if timings["seconds_per_step"]:
@@ -231,7 +231,7 @@ def figures_of(record: Record) -> list[Plot]:
 
 
 def speed_figures_of(record: Record) -> list[Plot]:
-    """The plots of its time."""
+    """The plots of the time that the steps took."""
     from weft.report import flow_plots as plots
 
     steps, timings = record["statistics"]["steps"], record["timings"]

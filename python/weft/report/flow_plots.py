@@ -1,4 +1,4 @@
-"""Plots of flows: what is watched against time, iterations and seconds of the steps, phases, a plane, scaling."""
+"""Plots of flows: monitored quantities against time, iterations and seconds of the steps, phases, a plane, scaling."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ Rows = Sequence[Row]
 
 
 def column(rows: Rows, key: str) -> NDArray[np.float64]:
-    """A column of rows as numbers, NaN where a row has none."""
+    """A column of rows as numbers; NaN where a row has no value."""
     return np.array([np.nan if row.get(key) is None else row[key] for row in rows], float)
 
 
 def histories(rows: Rows, panels: Mapping[str, Sequence[str]], reference: Reference | None) -> Figure:
-    """A panel a quantity against time; `panels` has its columns by its label. A reference is drawn where it has one."""
+    """Plots quantities against time, one panel per label of `panels`, which lists its columns.
+
+    A reference is drawn in the panels for which it has data.
+    """
     with plt.rc_context(STYLE):
         figure, all_axes = plt.subplots(1, len(panels), figsize=(5.2 * len(panels), 3.9), squeeze=False)
         time = column(rows, "time")
@@ -47,9 +50,10 @@ def histories(rows: Rows, panels: Mapping[str, Sequence[str]], reference: Refere
 
 
 def profile(found: Profile) -> Figure:
-    """Mean velocity and fluctuations along the coordinate that averages over homogeneous directions leave.
+    """Mean velocity and fluctuations along the coordinate that is not averaged over.
 
-    In wall units where the ends are walls, beside u+ = y+ and the logarithmic law with kappa = 0.41 and B = 5.2.
+    If the ends are walls, the plot is in wall units and includes u+ = y+ and the logarithmic law with kappa = 0.41 and
+    B = 5.2.
     """
     columns = {name: np.array(values) for name, values in found["columns"].items()}
     walls = "distance_plus" in columns
@@ -100,7 +104,7 @@ def solves(rows: Rows) -> Figure:
 
 
 def phases(found: Mapping[str, Mapping[str, float]], steps: int) -> Figure:
-    """A bar a phase: milliseconds of a step by category."""
+    """One bar per phase: milliseconds of a step by category."""
     categories = [c for c in dict.fromkeys(c for spent in found.values() for c in spent)]
     shown = [c for c in categories if any(spent.get(c, 0.0) > 0 for spent in found.values())]
     with plt.rc_context(STYLE):
@@ -118,7 +122,7 @@ def phases(found: Mapping[str, Mapping[str, float]], steps: int) -> Figure:
 
 
 def scaling(rows: Sequence[SweepRow], machine: str) -> Figure:
-    """Seconds of a step against ranks, a line a size, beside perfect strong scaling; and the share of the exchange."""
+    """Seconds per step against ranks, one line per size, with perfect strong scaling; and the share of the exchange."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.8, 4.4))
         ticks = sorted({r["ranks"] for r in rows})

@@ -84,11 +84,11 @@ def table13_page(
     terms: dict[str, dict[str, float]],
     factors: dict[str, dict[str, tuple[float, float, float]]],
 ) -> str:
-    """The page of `weft model table13`: the table, the plots, and a line a cell with its range and equation."""
+    """The page of `weft model table13`: the table, the plots, and for each cell its range and equation."""
     title = "weft: benefits and penalties of GPU integration"
     parts = [f"<h1>{_text(title)}</h1>", _table(head)]
     if factors:
         parts.append("<h2>Benefits and penalties</h2>" + plots.as_html(plots.factors(factors), "factors"))
     parts.append("<h2>Where the time went</h2>" + plots.as_html(plots.terms(terms), "terms of Eq. 3"))
-    parts.append("<h2>How sure, by which equation, and what is missing</h2>" + _table(lines))
+    parts.append("<h2>Uncertainties, equations, and missing values</h2>" + _table(lines))
     return PAGE.format(title=_text(title), body="\n".join(parts))

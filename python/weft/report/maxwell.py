@@ -8,14 +8,14 @@ from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, limi
 
 
 def title(record: Record) -> str:
-    """What was run."""
+    """A line that says what was run."""
     began = record["figures"].get("began_from")  # not in records of version 0.1.0
     start = f"from {began}" if began else record["case"]["initial"]["field"]
     return f"maxwell, {start}, {record['case']['flux']} flux"
 
 
 def heading(record: Record) -> str:
-    """What was run, for a page."""
+    """The heading of a page: what was run."""
     return f"maxwell: {record['figures']['mesh']}, N = {record['figures']['order']}"
 
 
@@ -102,7 +102,7 @@ def speed_rows(record: Record) -> Rows:
 
 
 def energy_used(record: Record) -> str:
-    """Energy to solution, or why it is not known."""
+    """Energy to solution, or the reason why it is not known."""
     used = record["figures"]["energy_to_solution"]
     why = "; ".join(used["missing"])
     if used["joules"] is None:
@@ -114,7 +114,7 @@ def energy_used(record: Record) -> str:
 
 
 def routine_rows(record: Record) -> Rows:
-    """Time of the profiled steps by routine, as NekCEM's Table 3: the largest first."""
+    """Time of the profiled steps by routine, as in NekCEM's Table 3, the largest first."""
     timings, figures = record["timings"], record["figures"]
     total = timings["profiled_seconds"]
     head = f"{figures['profiled_steps']} steps with the recorder on: mean over ranks, slowest rank"
@@ -131,7 +131,7 @@ def time_spent(record: Record) -> Parts:
 
 
 def tiles(record: Record) -> Rows:
-    """The figures at the top of the page, each with what it is."""
+    """The figures at the top of the page, each with a label."""
     figures, timings = record["figures"], record["timings"]
     if not figures["stable"]:
         return [("blown up", figures["unstable"])]
@@ -160,12 +160,12 @@ def figures_of(record: Record) -> list[Plot]:
 
 
 def speed_figures_of(record: Record) -> list[Plot]:
-    """The plots of its time: none."""
+    """The plots of the time of the steps: none."""
     return []
 
 
 def conserved(record: Record) -> bool:
-    """Whether nothing in a case takes energy from the fields or gives them some."""
+    """Whether the energy of the fields is conserved: nothing in the case adds or removes energy."""
     case, figures = record["case"], record["figures"]
     conducts = any(case["materials"].get(name, {}).get("sigma") for name in figures["elements_by_material"])
     open_ = "absorbing" in figures["boundaries"].values()

@@ -14,9 +14,10 @@ from weft.report.plots import COLOURS, MARKERS, STYLE, style
 
 
 def energy(statistics: Statistics, conserved: bool) -> Figure:
-    """Energies of the fields against time beside the exact solution's, and how far their sum is from what it should be.
+    """Energies of the fields against time, with those of the exact solution, and the error of their sum.
 
-    That is the exact solution's, or where there is none and nothing takes or gives energy (``conserved``) the first.
+    The error is relative to the energy of the exact solution or, if none is known and energy is ``conserved``, to the
+    initial energy.
     """
     time = np.array(statistics["time"])
     found = {
@@ -63,7 +64,7 @@ def error(found: Mapping[str, Sequence[float]]) -> Figure:
 
 
 def half_rate(rows: Sequence[SweepRow], fits: Sequence[Fit], machine: str) -> Figure:
-    """NekCEM's Fig. 7 and Figs. 5, 6: GFLOP/s on one rank, and seconds per step on all, over the number of points."""
+    """NekCEM's Fig. 7 and Figs. 5, 6: GFLOP/s on one rank and seconds per step on all, against number of points."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.8, 4.4))
         orders = sorted({r["order"] for r in rows})
@@ -85,7 +86,7 @@ def half_rate(rows: Sequence[SweepRow], fits: Sequence[Fit], machine: str) -> Fi
                     left.axvline(fit["half_rate_points"], color=style(number)["color"], linestyle=":", linewidth=1.2)
         left.set_xscale("log")
         left.set_ylim(bottom=0)
-        for axes, y in ((left, "GFLOP/s (Eq. 16); dotted: $n_{1/2}$"), (right, "seconds a time step")):
+        for axes, y in ((left, "GFLOP/s (Eq. 16); dotted: $n_{1/2}$"), (right, "seconds per time step")):
             axes.set_xlabel("points n = E (N+1)$^3$")
             axes.set_ylabel(y)
             axes.legend(loc="best", fontsize=9)

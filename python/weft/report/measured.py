@@ -1,4 +1,4 @@
-"""Rows of the files that `weft bench` writes; units are in the names."""
+"""The rows of the files that `weft bench` writes; the names include the units."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weft.record import Limit
 
 
 class SweepRow(TypedDict, total=False):
-    """One run of `weft bench scaling`: its size, and what its workload measures."""
+    """One run of `weft bench scaling`: its size, and the quantities that its workload measures."""
 
     ranks: int
     order: int
@@ -111,7 +111,7 @@ class Message(Rounds):
 
 
 class Traffic(TypedDict):
-    """What one exchange sends, and the least time that this can take."""
+    """The messages of one exchange, and a lower bound on their time."""
 
     messages: int
     bytes: int
@@ -173,7 +173,7 @@ class Transform(Rounds):
 
 
 class Lines(TypedDict):
-    """Transforms of lines that are not contiguous in memory; each dictionary by the way it is done."""
+    """Transforms of lines that are not contiguous in memory; the keys of each dictionary are methods."""
 
     points: int
     precision: str

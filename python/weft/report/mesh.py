@@ -15,14 +15,14 @@ from weft.mesh_io.extrude import extrude
 from weft.mesh_io.quality import Quality, areas, face_points, quality
 from weft.mesh_io.raw import ARC, FACE_CORNERS, MIDPOINT, SPHERE, UNNAMED
 
-WORST = 5  # elements to list
-SHOWN = 0.99  # scaled Jacobian from which an element is as good as a cuboid, and not listed
+WORST = 5  # number of worst elements to list
+SHOWN = 0.99  # an element with at least this scaled Jacobian is as good as a cuboid, and not listed
 CURVES = {ARC: "arcs", MIDPOINT: "midside nodes", SPHERE: "spherical faces"}
 
 
 @dataclass
 class Seen:
-    """A mesh of a file, extruded if it is 2-D, with its quality."""
+    """The mesh of a file, extruded if it is 2-D, with its quality."""
 
     raw: RawMesh  # as read
     solid: RawMesh  # 3-D

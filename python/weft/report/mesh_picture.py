@@ -1,4 +1,4 @@
-"""A picture of a mesh: its elements in the plane, or its outer faces in space, with boundaries told apart by colour."""
+"""A picture of a mesh: its elements in the plane, or its outer faces in space, with one colour per boundary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from weft.files import whole
 from weft.report.plots import COLOURS, STYLE
 
-ELEVATION, AZIMUTH = 30.0, -60.0  # of the viewer, in degrees
+ELEVATION, AZIMUTH = 30.0, -60.0  # direction of the viewer, in degrees
 INSIDE = "#9AA5B1"  # edges of elements, and periodic faces
 
 
@@ -84,7 +84,7 @@ def draw_solid(
             sides = np.maximum((high - low) / (high - low).max(), 0.05)
             axes.set_box_aspect(sides)
             for axis, side in zip((axes.xaxis, axes.yaxis, axes.zaxis), sides, strict=True):
-                axis.set_major_locator(MaxNLocator(max(1, round(4 * side))))  # as many numbers as find room
+                axis.set_major_locator(MaxNLocator(max(1, round(4 * side))))  # as many numbers as there is room for
         if shown:
             figure.legend(handles=shown, loc="center left", bbox_to_anchor=(0.92, 0.6))
         _save(figure, path)

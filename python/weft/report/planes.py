@@ -1,4 +1,4 @@
-"""Pictures of fields on planes, for people who know the field and not weft."""
+"""Pictures of fields on planes, for readers who know the field but not weft."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from weft.report.plots import STYLE
 from weft.report.rows import Plot
 
 OUTSIDE = "#ECEFF1"  # holes and what lies beyond the mesh
-SOLID = ("wall", "pec", "pmc")  # conditions of boundaries to draw boldly
+SOLID = ("wall", "pec", "pmc")  # boundary conditions that are drawn with bold lines
 LONG_SIDE, SHORT_SIDE = 7.2, 4.8  # inches of a wide picture, and of the height of the others
 SIGNED = 0.05  # a field is signed if its smaller extreme is at least this fraction of the larger
 TAIL = 0.2  # % of the pixels at either end that may saturate: peaks at corners would hide the rest
 
 LABELS = {
-    "speed": "speed $|u|$", "vorticity": r"vorticity $|\omega|$", "enstrophy": "enstrophy over the plane's mean",
+    "speed": "speed $|u|$", "vorticity": r"vorticity $|\omega|$", "enstrophy": "enstrophy / mean of the plane",
     "u": "$u$", "v": "$v$", "w": "$w$", "pressure": "pressure $p$",
     **{f"vorticity_{axis}": rf"vorticity $\omega_{axis}$" for axis in "xyz"},
     **{f"{field}{axis}": f"${field}_{axis}$" for field in "EH" for axis in "xyz"},
@@ -51,7 +51,7 @@ def pixels(found: Plane) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Colours:
-    """How values become colours."""
+    """The mapping from values to colours."""
 
     cmap: str
     norm: Normalize
@@ -67,7 +67,7 @@ def colours(name: str, values: NDArray[np.floating]) -> Colours:
         return Colours("inferno", LogNorm(1e-2, 30), "both")
     low, high = (float(v) for v in np.percentile(seen, [TAIL, 100 - TAIL]))
     least, most = float(seen.min()), float(seen.max())
-    # Only where the tail is far out does it stay outside the range.
+    # Only a tail that is far out is left outside the range.
     low, high = (a if abs(a - b) > 0.25 * (high - low) else b for a, b in ((low, least), (high, most)))
     if name in MAGNITUDES:
         low = 0.0
@@ -98,7 +98,7 @@ def pictures(planes: Sequence[Plane], conditions: Mapping[str, str]) -> list[Plo
 
 
 def figure_of(found: Plane, conditions: Mapping[str, str]) -> Figure:
-    """A field on a plane, with the boundaries it cuts. ``conditions``: those of the boundaries, by name."""
+    """A field on a plane, with the boundaries that it cuts. ``conditions``: those of the boundaries by name."""
     values = pixels(found)
     return drawn(found, values, conditions, colours(found["name"], values), contours=True)[0]
 
@@ -150,20 +150,20 @@ def drawn(
 
 
 def place_of(found: Plane) -> str:
-    """Where and when, for a title."""
+    """The position and the time of a plane, for a title."""
     when = "" if found["time"] is None else f", $t$ = {found['time']:.4g}"
     return f"${found['axis']}$ = {found['at']:.4g}{when}"
 
 
 def shown(name: str, values: NDArray[np.floating]) -> NDArray[np.floating]:
-    """What an image shows of the values of a field."""
+    """The values of a field as an image shows them."""
     if name == "enstrophy":
         return np.maximum(values / (values.mean() or 1.0), 1e-3)
     return _filled(values)
 
 
 def _filled(values: NDArray[np.floating]) -> NDArray[np.floating]:
-    """The values, with the nearest ones where there are none, so that interpolation reaches the boundary."""
+    """The values, extended by the nearest ones where there are none, so that interpolation reaches the boundary."""
     outside = ~np.isfinite(values)
     if not outside.any() or outside.all():
         return values
@@ -193,7 +193,10 @@ def _contours(axes: Axes, values: NDArray[np.floating], extent: list[float]) -> 
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
 
     def drawn_at(level: float) -> bool:
-        """Whether the field crosses the level; on a plateau the line would follow rounding errors."""
+        """Whether to draw the contour of a level: the field must cross it.
+
+        On a plateau it would follow rounding errors.
+        """
         return float(np.mean(np.abs(values - level) < PLATEAU * (high - low))) < FLAT
 
     levels = [level for level in MaxNLocator(14).tick_values(low, high) if drawn_at(level)]

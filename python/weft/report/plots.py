@@ -1,5 +1,7 @@
-"""Plots: labelled axes with units, legible in print, told apart by colour (Okabe and Ito's, safe for the colour-blind)
-and by marker."""
+"""Plots with labelled axes and units, legible in print.
+
+Lines are distinguished by colour (Okabe and Ito's palette, safe for the colour-blind) and by marker.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ STYLE: dict[RcKeyType, object] = {
 
 
 class Line(TypedDict):
-    """How a line is drawn."""
+    """The style of a line."""
 
     color: str
     marker: str
@@ -58,7 +60,7 @@ def style(index: int) -> Line:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Writes a figure (the ending of the name is the format) and forgets it."""
+    """Writes a figure in the format given by the suffix of the name, and closes it."""
     with whole(path) as place:
         figure.savefig(place, bbox_inches="tight")
     plt.close(figure)
@@ -95,7 +97,7 @@ def breakdown(categories: dict[str, float], total: float) -> Figure:
             shown["other"] = rest
         left: dict[int, float] = {0: 0.0, 1: 0.0}
         for index, (name, value) in enumerate(shown.items()):
-            line = 1 if name == "gpu" else 0  # kernels run beside what the host does
+            line = 1 if name == "gpu" else 0  # kernels run concurrently with the host
             colour = OTHER if name == "other" else CATEGORY_COLOURS.get(name, COLOURS[index % len(COLOURS)])
             axes.barh(line, 1e3 * value, left=1e3 * left[line], color=colour, label=name)
             left[line] += value
@@ -110,7 +112,7 @@ def operator(rows: Sequence[OperatorRow], machine: str, bandwidth: float) -> Fig
     """hipBone's Fig. 3: GFLOP/s of the operator against the order, with the calibrated roofline of Eq. 4."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.2, 4.4))
-        # Thread blocks are told apart only where both shapes were measured at an order.
+        # Shapes of thread blocks are distinguished only if several were measured at an order.
         both = len({(r["order"], r["geometry"], r["kernels"]) for r in rows}) < len(rows)
         lines: dict[str, list[OperatorRow]] = {}
         for r in rows:
@@ -149,7 +151,7 @@ def predicted_operator(lines: Mapping[str, Mapping[int, tuple[float, float]]], m
 
 
 def scaling(rows: Sequence[SweepRow], order: int, machine: str) -> Figure:
-    """hipBone's Figs. 4 to 6 for one order: FOM against DOFs, and throughput a rank against DOFs a rank."""
+    """hipBone's Figs. 4 to 6 for one order: FOM against DOFs, and throughput per rank against DOFs per rank."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))
         for index, ranks in enumerate(sorted({r["ranks"] for r in rows})):
@@ -194,7 +196,7 @@ TERMS = ("t_cpu", "t_gpu", "t_mpi", "t_cg_data", "t_cg_control")
 
 
 def terms(applications: dict[str, dict[str, float]]) -> Figure:
-    """One bar an application: the terms of Eq. 3 of the GPU integration report, as shares of the run time."""
+    """One bar per application: the terms of Eq. 3 of the GPU integration report, as shares of the run time."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.2, 1.2 + 0.5 * len(applications)))
         left = [0.0] * len(applications)

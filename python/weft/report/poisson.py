@@ -8,12 +8,12 @@ from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, limi
 
 
 def title(record: Record) -> str:
-    """What was run."""
+    """A line that says what was run."""
     return f"{record['case']['workload']}, lambda = {record['case']['lambda']:g}"
 
 
 def heading(record: Record) -> str:
-    """What was run, for a page."""
+    """The heading of a page: what was run."""
     return f"{record['case']['workload']}: {record['figures']['mesh']}, N = {record['figures']['order']}"
 
 
@@ -29,7 +29,7 @@ def header_rows(record: Record, verbose: bool = False) -> Rows:
         ("unknowns", f"N_G = {figures['dofs']:,} degrees of freedom, N_L = {figures['points']:,} element-local points"),
         *machine_rows(record),
     ]
-    # What the solver chose is known only once it has run: result_rows tells it.
+    # The choices of the solver are known only after it has run: result_rows shows them.
     return [*rows, *choice_rows(record["choices"], verbose), *exchange_rows(record["choices"]["exchange"], verbose)]
 
 
@@ -48,7 +48,7 @@ def result_rows(record: Record) -> Rows:
 
 
 def speed_rows(record: Record) -> Rows:
-    """Time, figures of merit with what they count, and the limits."""
+    """Time, figures of merit with the formulas behind them, and the limits."""
     figures, timings = record["figures"], record["timings"]
     formulas = figures["formulas"]
     residuals = record["residuals"]
@@ -72,7 +72,7 @@ def speed_rows(record: Record) -> Rows:
 
 
 def cycle_of(multigrid: Multigrid) -> str:
-    """The levels of a cycle and how it smooths."""
+    """The levels and the smoother of a multigrid cycle."""
     orders = ", ".join(str(order) for order in multigrid["orders"])
     sizes = ", ".join(f"{size:,}" for size in multigrid["algebraic_level_unknowns"])
     below = f"; below these, algebraic levels of {sizes} unknowns" if sizes else ""
@@ -103,7 +103,7 @@ def time_spent(record: Record) -> Parts:
 
 
 def tiles(record: Record) -> Rows:
-    """The figures at the top of the page, each with what it is."""
+    """The figures at the top of the page, each with a label."""
     figures, timings = record["figures"], record["timings"]
     solve = (seconds(timings["solve_seconds"]), f"{figures['iterations']} iterations")
     if "fom_gflops" not in figures:

@@ -1,4 +1,4 @@
-"""Rows of a run's tables that every workload has: machine, exchanges, where the time went."""
+"""The rows of tables that all workloads share: machine, exchanges, where the time went."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Rows = list[tuple[str, str]]
-Parts = tuple[float, Mapping[str, Spread]]  # seconds, and what they were spent on
+Parts = tuple[float, Mapping[str, Spread]]  # total seconds, and seconds by category
 Plot = tuple[str, str, "Figure"]  # heading, file name, figure
 
 
@@ -34,7 +34,7 @@ def machine_rows(record: Record) -> Rows:
 
 def limit_rows(limits: Sequence[Limit]) -> Rows:
     """Which limit binds, and the share of each that was reached (`weft.model.limits`)."""
-    if not limits:  # a record of an earlier version
+    if not limits:  # a record of an older version
         return []
     first, *others = [(limit["name"], f"{100 * limit['share']:.0f} %", limit["what"]) for limit in limits]
     held = ", of which caches hold a part" if first[0] == "bandwidth" and limits[0]["share"] > 1 else ""
@@ -49,14 +49,14 @@ def limit_tiles(limits: Sequence[Limit]) -> Rows:
 
 
 def choice_rows(choices: Choices, verbose: bool = False) -> Rows:
-    """What was chosen and why, of the options that are told in a line; `verbose`: and of what users cannot choose."""
+    """What was chosen and why, one line per option; with `verbose`, also choices that users cannot make."""
     lines = [(name, why) for name, why in choices.items() if isinstance(why, str)]
     hidden = ("algorithm",) if verbose else ("algorithm", "access")
     return [(f"  {name}", why) for name, why in lines if name not in hidden]
 
 
 def exchange_rows(tunings: Mapping[str, Tuning], timings: bool) -> Rows:
-    """What was chosen for every exchange and why; `timings`: and what was tried."""
+    """What was chosen for every exchange and why; with `timings`, also every candidate that was tried."""
     rows = []
     for use, tuning in tunings.items():
         took = "from the cache" if tuning["cached"] else f"timed in {seconds(tuning['tuning_seconds'])}"
@@ -83,7 +83,7 @@ def timing_in_words(row: Timing) -> str:
 
 
 def reference_rows(reference: Reference) -> Rows:
-    """How far a run is from a reference."""
+    """The difference of a run from a reference."""
     errors = {"energy": reference["largest_energy_error"], "dissipation": reference["largest_dissipation_error"]}
     return [
         (f"  {key}", f"largest difference from {reference['name']}: {100 * error:.3g} % of its largest value")

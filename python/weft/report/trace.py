@@ -1,4 +1,4 @@
-"""What a trace says, in tables: time by category, by term of Eq. 3 and by name, and the bytes moved."""
+"""Tables of a trace: time by category, by term of Eq. 3 and by name, and the bytes moved."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ _MEANING = (
 
 
 def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
-    """Everything a summary shows, units in the names: times are means over the processes, counts and bytes sums."""
+    """Everything that a summary shows, with units in the names.
+
+    Times are means over the processes; counts and bytes are sums.
+    """
     processes = len(trace.processes)
     scale = 1e-9 / processes
-    # Sums by name and category. Traces may be large, so that no further column of 64 bits is made.
+    # Sums by name and category. Traces may be large, so this avoids another column of 64 bits.
     pair = trace.name * np.int32(len(Category)) + trace.category
     time, moved = np.zeros((2, len(trace.names) * len(Category)), dtype=np.int64)
     np.add.at(time, pair, exclusive(trace))
@@ -94,13 +97,13 @@ def figures(trace: Trace, top: int = 15) -> dict[str, Any]:
 
 
 def _threads(trace: Trace, events: NDArray[np.bool_]) -> set[tuple[int, str]]:
-    """The threads of some events by process and label; the lines of a thread differ in what follows the comma."""
+    """The threads of some events by process and label; the lines of one thread differ only after the comma."""
     lines = (trace.lines[i] for i in np.unique(trace.line[events]))
     return {(line.process, line.label.partition(",")[0]) for line in lines}
 
 
 def summarise(trace: Trace, top: int = 15, width: int = 100) -> str:
-    """The same for people, in lines of `width` characters where names can be shortened to that."""
+    """The summary as text, in lines of `width` characters where names can be shortened enough."""
     f = figures(trace, top)
     length = f["span_seconds"]
 
@@ -136,7 +139,7 @@ def summarise(trace: Trace, top: int = 15, width: int = 100) -> str:
 
 
 def _ranks(ranks: list[Rank], noun: str) -> str:
-    """The table that compares ranks, or processes, if that is the noun."""
+    """The table that compares ranks, or processes if `noun` says so."""
     head = (noun.upper(), "SPAN", "COMPUTES", "COMMUNICATES", "HIDDEN", "IDLE", "ARRIVES LAST", "OTHERS WAIT", "WAITS")
     rows = [
         (str(r.rank), seconds(r.span_seconds), seconds(r.compute_seconds), seconds(r.communication_seconds),

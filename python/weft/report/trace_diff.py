@@ -1,8 +1,8 @@
-"""What differs between two traces: terms of Eq. 3, categories, ranges and names, and whether it exceeds the noise.
+"""The differences between two traces: terms of Eq. 3, categories, ranges and names, and whether they exceed the noise.
 
-If both traces repeat a step, every figure is a mean per step, and its change has the probability with which two equal
+If both traces repeat a step, every figure is a mean per step, and its change comes with the probability that two equal
 programs would differ as much (Welch's t-test over the steps, corrected for the number of rows by Benjamini and
-Hochberg). Otherwise figures are those of the whole traces, and nothing says what is noise.
+Hochberg). Otherwise the figures are those of the whole traces, and their noise is not known.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from weft.traces.window import named_ranges, parts, spans
 Key = tuple[str, str]  # name and category
 _OPERATOR = re.compile(r"(, (?:seq|op_id) = )\d+")  # in NVTX ranges that torch.autograd.profiler.emit_nvtx writes
 _SIGNIFICANT = 0.05
-_COVERED = 0.5  # share of the time that a step must cover to be taken without being named
+_COVERED = 0.5  # share of the time that a range must cover to be taken as the step without being named
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of one trace, in seconds per step and process: arrays over the steps, or of length 1 for a whole."""
+    """The figures of one trace, in seconds per step and process.
+
+    They are arrays over the steps, or have length 1 for a whole trace.
+    """
 
     terms: dict[str, NDArray[np.floating]]
     categories: dict[str, NDArray[np.floating]]
@@ -78,7 +81,7 @@ def _repeated(trace: Trace) -> dict[str, float]:
     return {
         text: float(share[k])
         for k, text in enumerate(families)
-        if not any(c in text.removesuffix("*") for c in "*?[")  # its name would read as another pattern
+        if not any(c in text.removesuffix("*") for c in "*?[")  # its name would be read as a different pattern
         and not _OPERATOR.search(text.replace("*", "0"))
         and count[k] >= 2 * processes[k]
         and _COVERED <= share[k] <= 1.0
@@ -92,8 +95,10 @@ def _family(trace: Trace, index: NDArray[np.int64], families: dict[str, set[str]
 
 
 def _families(names: Iterable[str]) -> dict[str, set[str]]:
-    """Names that differ in a number at their end, or in the numbers of one of PyTorch's operators, by what they share
-    with '*' for the numbers; other names by themselves.
+    """The names of each family, by the name of the family.
+
+    Names that differ only in a number at their end, or in the numbers of an operator of PyTorch, form a family named by
+    the common text with '*' for the numbers. Any other name is its own family.
     """
     found: dict[str, set[str]] = defaultdict(set)
     for name in names:
@@ -160,7 +165,7 @@ def probabilities(pairs: list[tuple[NDArray[np.floating], NDArray[np.floating]]]
             found[k] = 1.0 if a[0] == b[0] else 0.0
         else:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # values that nearly agree are not worth a message
+                warnings.simplefilter("ignore", RuntimeWarning)  # no warning for values that nearly agree
                 found[k] = float(ttest_ind(a, b, equal_var=False).pvalue)
     corrected = dict(zip(found, false_discovery_control(list(found.values())), strict=True)) if found else {}
     return [float(corrected[k]) if k in corrected else None for k in range(len(pairs))]
@@ -225,7 +230,7 @@ def figures(a: Trace, b: Trace, steps: str | None = None, top: int = 15) -> dict
     if a.format != b.format:
         notes.append(f"A is {a.format} and B is {b.format}: profilers name and record different things")
     if steps is None:
-        notes.append("no range repeats in both traces, so nothing says what is noise: name a repeated one with --steps")
+        notes.append("no range repeats in both traces, so the noise is not known: name a repeated range with --steps")
     return {
         "a": {"path": a.path, "format": a.format, "events": len(a), "span_seconds": a.span * 1e-9},
         "b": {"path": b.path, "format": b.format, "events": len(b), "span_seconds": b.span * 1e-9},
@@ -243,7 +248,7 @@ def figures(a: Trace, b: Trace, steps: str | None = None, top: int = 15) -> dict
 
 
 def show(found: dict[str, Any]) -> str:
-    """The figures for people."""
+    """The figures as text."""
     head = [f"{k.upper()}: {found[k]['path']} ({found[k]['format']}, {found[k]['events']:,} events in "
             f"{seconds(found[k]['span_seconds'])})" for k in ("a", "b")]  # fmt: skip
     if found["steps"] is not None:

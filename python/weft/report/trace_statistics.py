@@ -1,4 +1,4 @@
-"""Statistics per kernel, per direction of copies and per call, as the reports of `nsys stats` have them."""
+"""Statistics per kernel, per direction of copies and per call, as in the reports of `nsys stats`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CALLING = (Category.launch, Category.sync, Category.copy, Category.wait)  # a c
 
 @dataclass(frozen=True)
 class Report:
-    """One of the reports: what its rows are, the report of `nsys stats` that has the same, and its unit, s or B."""
+    """One of the reports: the subject of its rows, the corresponding report of `nsys stats`, and its unit, s or B."""
 
     title: str
     nsys: str
@@ -34,7 +34,7 @@ REPORTS = {
 
 
 def statistics(trace: Trace) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each of the REPORTS, the largest total first, over all processes; in seconds or bytes.
+    """The rows of each of the REPORTS over all processes, in seconds or bytes, the largest total first.
 
     Durations are those of single events, with all that they contain; standard deviations are those of samples (n - 1).
     """
@@ -89,7 +89,7 @@ def _rows(
 
 
 def show(found: dict[str, list[dict[str, Any]]], top: int, width: int) -> str:
-    """The reports for people, at most `top` rows each, in lines of `width` characters where names can be shortened."""
+    """The reports as text, each with at most `top` rows, in lines of `width` characters if names can be shortened."""
     parts = []
     for key, report in REPORTS.items():
         rows = found[key]

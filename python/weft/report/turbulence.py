@@ -8,19 +8,19 @@ from weft.report.rows import Parts, Plot, Rows, machine_rows, reference_rows
 
 
 def title(record: Record) -> str:
-    """What was run."""
+    """A line that says what was run."""
     case = record["case"]
     flow = f"from {record['figures']['began_from']}" if record["figures"]["began_from"] else case["initial"]["field"]
     return f"turbulence, {flow}, nu = {case['viscosity']:g}"
 
 
 def heading(record: Record) -> str:
-    """What was run, for a page."""
+    """The heading of a page: what was run."""
     return f"turbulence: {box(record)}, {record['case']['initial']['field']}"
 
 
 def box(record: Record) -> str:
-    """The grid in words."""
+    """The size of the grid as text."""
     sizes = record["figures"]["grid"]
     return f"{sizes[0]}^3" if len(set(sizes)) == 1 else " x ".join(map(str, sizes))
 
@@ -122,12 +122,12 @@ def speed_rows(record: Record) -> Rows:
 
 
 def time_spent(record: Record) -> Parts:
-    """Seconds of the recorded steps, and its parts as GESTS's Table 3 has them."""
+    """Seconds of the recorded steps, and their parts as in GESTS's Table 3."""
     return record["timings"]["profiled_seconds"], record["timings"]["parts"]
 
 
 def tiles(record: Record) -> Rows:
-    """The figures at the top of the page, each with what it is."""
+    """The figures at the top of the page, each with a label."""
     figures, timings = record["figures"], record["timings"]
     history = record["statistics"].get("history") or [{}]
     found = [(f"t = {figures['final_time']:.4g}", f"after {figures['steps']} steps")]
@@ -165,5 +165,5 @@ def figures_of(record: Record) -> list[Plot]:
 
 
 def speed_figures_of(record: Record) -> list[Plot]:
-    """The plots of its time: none."""
+    """The plots of the time of the steps: none."""
     return []

@@ -19,7 +19,7 @@ KOLMOGOROV = 1.6  # C of E(k) = C eps^(2/3) k^(-5/3); Sreenivasan, Phys. Fluids 
 def spectrum(
     wavenumbers: ArrayLike, energy: ArrayLike, dissipation_rate: float, kolmogorov_scale: float | None
 ) -> Figure:
-    """E(k) in Kolmogorov's units beside C k^-5/3; in the run's own where there is no dissipation."""
+    """E(k) in Kolmogorov units, with C k^-5/3; in the units of the run if there is no dissipation."""
     k, e = np.asarray(wavenumbers)[1:], np.asarray(energy)[1:]
     scaled = bool(kolmogorov_scale)
     with plt.rc_context(STYLE):
@@ -60,7 +60,7 @@ def history(
     energy: Sequence[float | None],
     reference: Reference | None,
 ) -> Figure:
-    """Dissipation and energy against time, with a reference beside them if there is one."""
+    """Dissipation and energy against time, compared with a reference if there is one."""
     with plt.rc_context(STYLE):
         figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.0))
         others = (None, None) if reference is None else (reference["dissipation"], reference["energy"])
@@ -80,7 +80,7 @@ def history(
 
 
 def distributions(found: Mapping[str, Distribution]) -> Figure:
-    """Densities of what was asked for, on a logarithmic axis; of dissipation and enstrophy per decade."""
+    """Probability densities of the named quantities on a logarithmic axis; per decade for dissipation and enstrophy."""
     decades = [n for n in found if n in ("dissipation", "enstrophy")]
     signed = [n for n in found if n not in decades]
     panels = [names for names in (decades, signed) if names]
@@ -98,7 +98,7 @@ def distributions(found: Mapping[str, Distribution]) -> Figure:
                 axes.plot(x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi), color="black", linestyle="--", linewidth=1.0,
                           label="normal")  # fmt: skip
             axes.set_yscale("log")
-            axes.set_xlabel("over its mean" if names is decades else "over its root mean square")
+            axes.set_xlabel("value / mean" if names is decades else "value / root mean square")
             axes.set_ylabel("density, per decade" if names is decades else "density")
             axes.legend(fontsize=9)
         figure.tight_layout()
@@ -106,7 +106,7 @@ def distributions(found: Mapping[str, Distribution]) -> Figure:
 
 
 def table3(runs: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """A bar a run: seconds of a step by part (GESTS, Tables 2 and 3)."""
+    """One bar per run: seconds of a step by part (GESTS, Tables 2 and 3)."""
     parts = list(next(iter(runs.values())))
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(7.2, 1.4 + 0.45 * len(runs)))

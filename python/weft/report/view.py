@@ -12,17 +12,17 @@ import numpy as np
 from weft.files import whole
 
 FILES = ("*.pvd", "*.vtkhdf", "*.pvtu", "*.vtu")  # in the order in which they are looked for
-LEVEL = 95.0  # per cent of the volume's points lie below the isosurface, unless a level is given
-CELLS = 96**3  # of the grid on which a view samples fields of curved elements, at most
+LEVEL = 95.0  # percentage of the points of the volume that lie below the isosurface, unless a level is given
+CELLS = 96**3  # maximum size of the grid on which a view samples fields of curved elements
 SIZE = (1200, 900)
 
 
 def draw(folder: Path, field: str, level: float | None, path: Path) -> float:
     """Writes a picture of an isosurface and returns its level.
 
-    ``folder``: that of a run that wrote fields; ``field``: ``q`` (of the velocity: Hunt, Wray and Moin 1988) or a field
-    of its files, whose magnitude is taken if it is a vector. The surface has the colours of the speed, if there is a
-    velocity, and else of the height. Raises ValueError if PyVista is not installed, or there is no such field or level.
+    ``folder``: that of a run that wrote fields. ``field``: ``q`` (the Q criterion of Hunt, Wray and Moin 1988) or a
+    field in the files; the magnitude of a vector is used. The surface is coloured by speed if there is a velocity, and
+    by height otherwise. Raises ValueError if PyVista is not installed, or the field or the level does not exist.
     """
     try:
         pyvista: Any = import_module("pyvista")
@@ -33,9 +33,9 @@ def draw(folder: Path, field: str, level: float | None, path: Path) -> float:
         raise ValueError(f"{folder}: no fields were written; set output.fields = true in the case, and run it again")
     pyvista.OFF_SCREEN = True
     grid, names = _sampled(pyvista, file)
-    if field == "q" and "q" not in names:  # which a scalar may be called
+    if field == "q" and "q" not in names:  # a scalar may have the name q
         if "velocity" not in names:
-            raise ValueError(f"{file}: has no velocity, of which Q could be taken; it has {', '.join(names)}")
+            raise ValueError(f"{file}: has no velocity from which to compute Q; it has {', '.join(names)}")
         grid = grid.compute_derivative("velocity", qcriterion="q", gradient=False)
     elif field not in names:
         raise ValueError(f"{file}: has no field {field!r}; it has {', '.join(names)}{', q' * ('velocity' in names)}")
@@ -71,7 +71,7 @@ def draw(folder: Path, field: str, level: float | None, path: Path) -> float:
 
 
 def _sampled(pyvista: Any, file: Path) -> tuple[Any, list[str]]:
-    """The fields of a file on a regular grid, and their names. Of a series, the last time is taken."""
+    """The fields of a file on a regular grid, and their names; for a time series, those of the last time."""
     reader = pyvista.get_reader(str(file))
     if file.suffix == ".pvd":
         reader.set_active_time_value(reader.time_values[-1])

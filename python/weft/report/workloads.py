@@ -1,4 +1,4 @@
-"""Which tables and plots each workload's record is shown with."""
+"""The tables and plots that show the record of each workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.report.rows import Parts, Plot, Rows
 
 
 class Report(Protocol):
-    """What the module of each workload has; poisson.py says what its functions give."""
+    """The interface of each workload's module; poisson.py documents its functions."""
 
     def title(self, record: Record) -> str: ...
     def heading(self, record: Record) -> str: ...
@@ -25,7 +25,7 @@ class Report(Protocol):
 
 
 def report_of(record: Record) -> Report:
-    """The report of the workload a record is of, which is imported on first use."""
+    """The report module for the workload of a record, which is imported on first use."""
     return cast(Report, import_module(f"weft.report.{record['case']['workload']}"))
 
 
