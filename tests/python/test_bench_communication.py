@@ -234,7 +234,7 @@ def test_default_grids_divide_and_keep_to_the_limit_where_they_can(processes: in
 
 def test_what_does_not_fit_is_refused_with_both_numbers_and_what_to_do() -> None:
     require("it", (100 << 20, 0), (100 << 20, 0), "shrink")
-    with pytest.raises(RefusedError, match=r"101 MiB of host memory a rank, 100 MiB are there: shrink"):
+    with pytest.raises(RefusedError, match=r"101 MiB of host memory per rank, but 100 MiB are available: shrink"):
         require("it", (101 << 20, 0), (100 << 20, 0), "shrink")
     with pytest.raises(RefusedError, match="device memory"):
         require("it", (1, 11 << 20), (100 << 20, 10 << 20), "shrink")
@@ -417,10 +417,10 @@ REFUSED = [
     (["exchange", "--choices", "pairwise:pigeon"], "pairwise:pigeon"),
     (["exchange", "--box", "4,4"], "three integers"),
     (["exchange", "--ranks", "1,2"], "integers of at least 2"),
-    (["exchange", "--box", "4000,4000,4000"], "MiB are there"),
+    (["exchange", "--box", "4000,4000,4000"], "MiB are available"),
     (["alltoall", "--methods", "pigeon"], "pigeon"),
     (["alltoall", "--grids", "7"], "multiple of 4"),
-    (["alltoall", "--grids", "65536"], "MiB are there"),
+    (["alltoall", "--grids", "65536"], "MiB are available"),
     (["alltoall", "--row-ranks", "3"], "rows of 3 ranks"),
     (["alltoall", "--processes", "1"], "1"),
     (["alltoall", "--methods", ","], "no --methods"),
@@ -463,7 +463,7 @@ def test_what_cannot_be_measured_is_refused_by_every_rank_with_the_same_words(tm
         (1, ["pingpong"], "at least 2 ranks"),
         (1, ["exchange"], "at least 2 ranks"),
         (1, ["alltoall"], "at least 2 ranks"),
-        (2, ["alltoall", "--grids", "65536"], "MiB are there"),
+        (2, ["alltoall", "--grids", "65536"], "MiB are available"),
     ],
 )
 def test_a_refusal_is_one_line_and_exit_code_2(ranks: int, words: list[str], text: str, tmp_path) -> None:

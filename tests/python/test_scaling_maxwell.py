@@ -52,7 +52,7 @@ def test_a_sweep_leaves_rows_fits_and_a_plot(tmp_path) -> None:
     words += ["--set", "exchange=pairwise:staged"]
     done = run_weft(1, "bench", "scaling", "maxwell", *words)  # three runs of their own
     assert done.returncode == 0, done.stderr
-    assert "STRONG-SCALE LIMIT" in done.stdout
+    assert "STRONG-SCALING LIMIT" in done.stdout
     found = json.loads((tmp_path / "scaling.json").read_text())
     assert [(r["ranks"], r["elements"]) for r in found["rows"]] == [(1, 1), (1, 2), (2, 2)]
     assert {f["ranks"] for f in found["fits"]} == {1}, "a fit needs two sizes"

@@ -35,7 +35,7 @@ WORD = 8  # bytes of a complex number in single precision, the unit of message s
 
 
 def message_bytes(grid: int, processes: int, ranks: int, variables: int = 1) -> float:
-    """P2P message: 4 Q N^3 / (P R) bytes, one part in R of what one of P ranks holds (GESTS Tables 10 to 14)."""
+    """Size of a P2P message: 4 Q N^3 / (P R) bytes, one R-th of the data of one of P ranks (GESTS Tables 10 to 14)."""
     return 4 * variables * grid**3 / (processes * ranks)
 
 
@@ -58,7 +58,7 @@ class AllToAllRecord(TypedDict):
 
 @dataclass(frozen=True)
 class Transpose:
-    """One all-to-all: ``ranks`` here, ``paper_ranks`` in the run on ``processes`` whose message size it uses."""
+    """One all-to-all on ``ranks`` ranks, with the message size of ``paper_ranks`` ranks in a run on ``processes``."""
 
     grid: int
     variables: int
@@ -115,7 +115,7 @@ def needs(transpose: Transpose, host_cases: int, device_cases: int, on_gpu: bool
 
 
 def default_grids(processes: int, limit: int, on_gpu: bool) -> list[int]:
-    """Powers of two from 32 on, rounded up to what divides, as long as a rank's part stays within `limit` bytes."""
+    """Powers of two from 32, rounded up to divisible sizes, as long as a rank's part stays within `limit` bytes."""
     step = 2 * processes
     grids = sorted({-(-n // step) * step for n in ((64, 128, 256, 512, 1024, 2048) if on_gpu else (32, 64, 128, 256))})
     return [n for n in grids if 4 * n**3 / processes <= limit] or grids[:1]
@@ -202,7 +202,8 @@ def run(
 ) -> AllToAllRecord:
     """Measures, prints a block for each grid, shape and Q, and writes alltoall.json (after each) and alltoall.png.
 
-    Raises RefusedError on all ranks, before anything is allocated, for what does not fit or divide. (collective)
+    Raises RefusedError on all ranks, before anything is allocated, for grids that do not fit into memory or cannot be
+    divided. (collective)
     """
     if comm.size < 2:
         raise RefusedError("an all-to-all needs at least 2 ranks: mpiexec -n 2 weft bench alltoall")

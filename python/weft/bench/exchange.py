@@ -35,7 +35,7 @@ OPERATIONS = ("halo", "gather", "gather-scatter")
 LINK_SIZES = (8, 64, 1024, 16384, 262144, 4194304)
 BOUND = (
     "max over ranks and kinds of link of alpha + bytes / beta; alpha is the shortest time of a message of one pair and "
-    "beta its highest bytes / time, by ping-pong over all paths in this run; local work counts nothing"
+    "beta its highest bytes / time, by ping-pong over all paths in this run; local work is not included"
 )
 
 
@@ -62,12 +62,13 @@ class ExchangeRecord(TypedDict):
 def traffic(
     comm: MPI.Intracomm, messages: Sequence[tuple[int, int]], node_of: Sequence[int], links: Mapping[str, LinkRecord]
 ) -> Traffic:
-    """What one operation sends, over all ranks, and the least time it can take. (collective)"""
+    """The messages of one operation, over all ranks, and a lower bound on its time. (collective)"""
     kinds = {"within": 0, "between": 0}
     for rank, size in messages:
         kinds["within" if node_of[rank] == node_of[comm.rank] else "between"] += size
     pairs = {kind: (link["alpha_seconds"], link["beta_bytes_per_second"]) for kind, link in links.items()}
-    # A kind of link without a measured pair (with one rank per node, none within it) counts as the best one measured.
+    # A kind of link without a measured pair (within a node, if each has one rank) is taken to be as good as the best
+    # measured one.
     best = (min(a for a, _ in pairs.values()), max(b for _, b in pairs.values()))
     bound = lower_bound(kinds, {kind: pairs.get(kind, best) for kind in kinds})
     sizes = sorted(size for one in comm.allgather([size for _, size in messages]) for size in one)
@@ -188,14 +189,17 @@ def run(
             console.write("\n" + block(rows))
             # After every block, so that an interrupted run keeps its results.
             by_first(comm, write_json, output / "exchange.json", {"runs": [record]})
-    console.write("\n* fastest, + what the tuner takes, # both")
+    console.write("\n* fastest, + chosen by the tuner, # both")
     by_first(comm, draw, output, record)
     console.write(f"wrote {plot(output, record)}\nwrote {output / 'exchange.json'}")
     return record
 
 
 def sweep(ranks: Sequence[int], arguments: Sequence[str], output: Path, time_limit: int) -> list[ExchangeRecord]:
-    """`run` on each number of ranks, by starting mpiexec: prints what they print, writes one exchange.json of all."""
+    """Starts `run` by mpiexec on each number of ranks.
+
+    Prints their output, and writes one exchange.json of all runs.
+    """
     records: list[ExchangeRecord] = []
     for count in ranks:
         with tempfile.TemporaryDirectory(prefix="weft-exchange-") as folder:
@@ -222,7 +226,7 @@ def draw(output: Path, record: ExchangeRecord) -> None:
 
 
 def header(record: ExchangeRecord) -> list[tuple[str, str]]:
-    """What is measured, where, and the bound."""
+    """The lines above the tables: what is measured, where, and the bound."""
     rows = [
         ("mesh", f"{record['mesh']['source']}: {record['mesh']['elements']:,} elements"),
         ("MPI", f"{record['versions']['mpi']}, {record['machine']['ranks']} ranks"),
@@ -254,8 +258,8 @@ def block(rows: Sequence[Exchange]) -> str:
         r = next(iter(mine.values()))
         low, high = size_text(r["smallest_message_bytes"]), size_text(r["largest_message_bytes"])
         lines.append(
-            f"  {operation:15} {r['messages']} x {low}{f' - {high}' if high != low else ''}, {size_text(r['bytes'])} a "
-            f"rank, bound {seconds(r['bound_seconds'])}"
+            f"  {operation:15} {r['messages']} x {low}{f' - {high}' if high != low else ''}, {size_text(r['bytes'])} "
+            f"per rank, bound {seconds(r['bound_seconds'])}"
         )
     lines.append(f"{'':20}" + "".join(f"{operation:>20}" for operation in OPERATIONS))
     lines.append(f"{'choice':20}" + f"{'µs':>8} {'GB/s':>6} {'/bnd':>4}" * len(OPERATIONS))

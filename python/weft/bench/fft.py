@@ -1,8 +1,8 @@
 """`weft bench fft`: the distributed 3-D transform by size, precision and process grid, and its lines alone (Table 1).
 
 GESTS is "GPU-enabled extreme-scale turbulence simulations: Fourier pseudo-spectral algorithms at the exascale using
-OpenMP offloading" (Yeung, Ravikumar, Nichols, Uma-Vaideswaran). Its Table 1 sets strided transforms of lines beside
-copying them to lie along memory, transforming, and copying back.
+OpenMP offloading" (Yeung, Ravikumar, Nichols, Uma-Vaideswaran). Its Table 1 compares strided transforms of lines with
+copying the lines to contiguous memory, transforming them, and copying them back.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FftRecord(TypedDict):
 def pair_flops(points: int) -> float:
     """Flops of a real transform of points^3 and its inverse: 2.5 M log2 M each, M = points^3.
 
-    The count of benchFFT for real data (half of 5 M log2 M), independent of the algorithm used.
+    This is the count of benchFFT for real data (half of 5 M log2 M), whatever algorithm is used.
     """
     total = float(points) ** 3
     return 2 * 2.5 * total * log2(total)
@@ -59,7 +59,8 @@ def pair_bytes(points: int, real_bytes: int) -> int:
     """The minimum bytes that a pair moves if each of its six passes reads and writes the field once, not counting
     messages.
 
-    Forward x reads the N^3 reals and writes N^2 (N/2 + 1) complex values, z and y read and write those; backward alike.
+    The forward pass in x reads N^3 reals and writes N^2 (N/2 + 1) complex values, which the passes in z and y read and
+    write. The backward passes move as much.
     """
     physical = real_bytes * points**3
     spectral = 2 * real_bytes * points**2 * (points // 2 + 1)
@@ -96,7 +97,7 @@ class Pair:
         weft.mpi.together(self.comm, raise_if_wrong)
 
     def run(self, repetitions: int) -> float:
-        """Seconds a pair takes on this rank."""
+        """Seconds that a pair takes on this rank."""
         self.comm.Barrier()
         begin = time.perf_counter()
         for _ in range(repetitions):
@@ -185,7 +186,7 @@ def lines(comm: MPI.Intracomm, device: Device, points: int, precision: str, band
 def needs(points: int, real_bytes: int, ranks: int, variables: int, batch: int, grids: int) -> int:
     """Maximum bytes per rank: for each grid, fields of both kinds and the plan's buffers; copies of the lines."""
     field = 2 * real_bytes * points**2 * (points // 2 + 1) // ranks + real_bytes
-    # While it is checked, a case also has the field twice on the host.
+    # The check of a case also holds the field twice on the host.
     return max(grids * (2 * variables + 2 * batch + 1) * field + 4 * variables * field, 5 * 2 * field)
 
 
@@ -230,9 +231,9 @@ def run(
         "limits": {"bandwidth_bytes_per_second": bandwidth},
         "formulas": {
             "flops_per_second": "2 x 2.5 M log2 M / s, M = N^3: a real transform forward and backward (benchFFT)",
-            "bytes": "each of six passes reads and writes the field once, messages free",
+            "bytes": "each of six passes reads and writes the field once; messages are not counted",
             "bandwidth_share": "bytes / s over the bandwidth measured in this run (8 reads : 1 write)",
-            "lines": "5 n log2 n per line; bytes: the lines read and written once",
+            "lines": "5 n log2 n per line; bytes: each line is read and written once",
         },
         "transforms": [],
         "lines": [],

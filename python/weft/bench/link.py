@@ -1,4 +1,4 @@
-"""Properties of a link from ping-pong times: latency, bandwidth, n1/2, and where one path overtakes another."""
+"""Properties of a link from ping-pong times: latency, bandwidth, n1/2, and sizes where one path overtakes another."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Link:
 
 
 def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Link:
-    """The alpha >= 0 and beta > 0 with the least squares of *relative* errors: each size counts alike, from 1 B on.
+    """Fits alpha >= 0 and beta > 0 by least squares of *relative* errors, so that small and large sizes count alike.
 
     Raises ValueError for fewer than two sizes or a time that is not positive.
     """
@@ -94,7 +94,8 @@ def crossovers(curves: Mapping[str, Sequence[Point]]) -> tuple[str, list[Crossov
 def lower_bound(traffic: Mapping[str, float], links: Mapping[str, tuple[float, float]]) -> float:
     """The minimum time in which a rank can send these bytes, given by kind of link ("within" a node, "between" nodes).
 
-    One latency, and all bytes at the full bandwidth: max over the kinds of alpha + bytes / beta, links (alpha, beta)
-    as measured alone. Kinds may overlap each other, messages of one kind share its bandwidth.
+    It is one latency plus the time of all bytes at full bandwidth: the maximum over the kinds of alpha + bytes / beta,
+    with (alpha, beta) of each link measured alone. Messages of different kinds may overlap; those of one kind share its
+    bandwidth.
     """
     return max((links[k][0] + size / links[k][1] for k, size in traffic.items() if size > 0), default=0.0)

@@ -62,7 +62,9 @@ class OperatorRecord(TypedDict):
 
 
 def measure(operator: weft.Poisson, geometry: str, box: Sequence[int], repeats: int, iterations: int) -> OperatorRow:
-    """Times the operator, and if `iterations` is above 0 as many of CG after a tenth of them untimed. (collective)"""
+    """Times the operator and, if `iterations` > 0, as many iterations of CG after a tenth as many for warm-up.
+
+    (collective)"""
     comm = operator.comm
     comm.Barrier()
     # All ranks run at the same time and share the memory's bandwidth: the slowest rank's median counts.
@@ -146,10 +148,10 @@ def sweep(
     repeats: int,
     iterations: int,
 ) -> OperatorRecord:
-    """Measures every order, geometry and shape of thread blocks, and prints a line for each. Geometry `box` has a box
-    whose elements' metric is constant, `trilinear` a deformed one.
+    """Measures every order, geometry and shape of thread blocks, and prints a line for each.
 
-    Writes operator.json after each, so that an interrupted sweep keeps its rows, and operator.png in the end. Blocks of
+    Geometry `box` uses a box whose elements have a constant metric, and `trilinear` a deformed one. Writes
+    operator.json after each line, so that an interrupted sweep keeps its rows, and operator.png at the end. Blocks of
     one thread per point are left out where they would need more than 1024 threads.
 
     The bandwidth of Eq. 4 is measured before and after and the mean is used: other work on the machine shows up as a
@@ -207,7 +209,7 @@ def sweep(
 
 
 def counted() -> dict[str, str]:
-    """What the columns count."""
+    """The definitions of the columns."""
     size = formulas.large_mesh(7)
     flops, moved = formulas.operator_flops(size), formulas.operator_bytes(size)
     fom = formulas.fom_flops(size)
@@ -220,7 +222,7 @@ def counted() -> dict[str, str]:
 
 
 def line(row: OperatorRow) -> str:
-    """A row as it is printed."""
+    """The printed line of a row."""
     share = {limit["name"]: f"{100 * limit['share']:.0f}" for limit in row["limits"]}
     return LINE.format(
         row["order"],

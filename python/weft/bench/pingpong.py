@@ -1,7 +1,7 @@
 """`weft bench pingpong`: latency and bandwidth of a message by every path, within a node and between nodes.
 
-As in the figures for Alvis of Wahlgren's "Using GPU-aware message passing to accelerate high-fidelity fluid
-simulations": host and device memory, one pair; here also all pairs at once, and each path that weft's exchanges use.
+The measurements follow the figures for Alvis in Wahlgren's "Using GPU-aware message passing to accelerate high-fidelity
+fluid simulations" (host and device memory, one pair). They add all pairs at once, and every path of weft's exchanges.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class Scope:
 
     @property
     def title(self) -> str:
-        """The scope in words."""
+        """The scope as text."""
         place = "within a node" if self.where == "within" else "between nodes"
         count = f"ranks {self.pairs[0][0]} and {self.pairs[0][1]}" if len(self.pairs) == 1 else "pairs at once"
         return f"{place}, {count if len(self.pairs) == 1 else f'{len(self.pairs)} {count}'}"
 
 
 def scopes(node_of: Sequence[int]) -> list[Scope]:
-    """One pair and, where there are more, all pairs at once: within the nodes and between neighbouring nodes.
+    """One pair and, if there are more, all pairs at once, within the nodes and between neighbouring nodes.
 
-    ``node_of[rank]`` as `machine.nodes` gives it. Within a node, its lower half is paired with its upper half; between
-    nodes, the ranks of every second node with those of the next.
+    ``node_of[rank]`` is the result of `machine.nodes`. Within a node, its lower half is paired with its upper half;
+    between nodes, the ranks of every second node are paired with those of the next node.
     """
     by_node = [[r for r, n in enumerate(node_of) if n == node] for node in sorted(set(node_of))]
     within = [(m[i], m[i + len(m) // 2]) for m in by_node for i in range(len(m) // 2)]
@@ -180,7 +180,7 @@ def run(
             raise RefusedError(f"there is no path '{path}'; known: {', '.join(PATHS)}")
     opened = weft.device.open(device)
     devices = [weft.device.open("host"), *([] if opened.is_host else [opened])]
-    # Each path has a buffer to send from and one to receive in, and as many pinned if it stages; the check has three.
+    # Each path has a send and a receive buffer, and two pinned ones if it stages; the check has three.
     on_device = 0 if opened.is_host else 2 * len(PATHS)
     needs = ((4 * len(PATHS) + 3 + on_device) * max(sizes), on_device * max(sizes))
     require(f"a message of {size_text(max(sizes))}", needs, budget(opened, comm), "use smaller --sizes")
@@ -282,6 +282,6 @@ def heads(shown: Sequence[Column]) -> str:
 
 
 def line(size: int | str, cells: Sequence[str]) -> str:
-    """A row as it is printed."""
+    """The printed line of a row."""
     first = size if isinstance(size, str) else size_text(size)
     return f"{first:>8}" + "".join(f"{cell:>9}" for cell in cells)

@@ -1,4 +1,4 @@
-"""`weft bench ratio`: one problem on ranks x threads, the data that `weft model ratio` fits."""
+"""`weft bench ratio`: one problem on several numbers of ranks and threads, the data that `weft model ratio` fits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RatioRow(TypedDict):
 
 
 def combinations(processes: Sequence[int], threads: Sequence[int], most: int) -> list[tuple[int, int]]:
-    """The pairs of processes and threads with at most `most` threads in all."""
+    """The pairs of processes and threads per process with at most `most` threads in total."""
     return [(p, t) for p in processes for t in threads if p * t <= most]
 
 
@@ -55,9 +55,9 @@ def sweep(
     assignments: Sequence[str],
     time_limit: int,
 ) -> list[RatioRow]:
-    """Runs every combination `repeats` times, in turns so that drift affects all alike, and writes ratio.json.
+    """Runs every combination `repeats` times, in turn so that drift affects all alike, and writes ratio.json.
 
-    Raises RuntimeError where a run fails or no combination fits the cores.
+    Raises RuntimeError if a run fails, or if no combination fits the cores.
     """
     everything = combinations(processes, threads, max(processes) * max(threads))
     chosen = everything if oversubscribe else combinations(processes, threads, cores())

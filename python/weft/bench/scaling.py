@@ -34,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Workload:
-    """How a workload is swept: its name, what a run's record gives a row, and the columns printed."""
+    """The sweep of a workload: its name, the row that follows from the record of a run, and the printed columns."""
 
     name: str
     measured: Callable[[Record], SweepRow]
@@ -42,7 +42,7 @@ class Workload:
 
 
 def known(value: float | None) -> float:
-    """A figure that every run with at least one step has; RuntimeError without it."""
+    """Returns a figure that every run with at least one step has; raises RuntimeError if it is None."""
     if value is None:
         raise RuntimeError("a run of the sweep took no step")
     return value
@@ -56,7 +56,7 @@ def default_ranks() -> list[int]:
 def run(workload: str, ranks: int, assignments: Iterable[str], time_limit: int, threads: int | None = None) -> Record:
     """The record of one `weft run WORKLOAD` on `ranks` ranks; `assignments` are key=value.
 
-    Errors and `threads` as in `launch.launch`.
+    `threads` and the errors raised are those of `launch.launch`.
     """
     with tempfile.TemporaryDirectory(prefix="weft-scaling-") as folder:
         arguments = [a for text in assignments for a in ("--set", text)]
@@ -69,7 +69,7 @@ def sweep(
 ) -> tuple[list[SweepRow], str]:
     """Runs the plan, prints a line for each run, and writes scaling.json: the rows, and the machine in words.
 
-    `assignments` come after the plan's own keys. Raises RuntimeError where a run fails.
+    `assignments` come after the plan's own keys. Raises RuntimeError if a run fails.
     """
     rows: list[SweepRow] = []
     machine = ""

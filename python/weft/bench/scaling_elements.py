@@ -1,4 +1,4 @@
-"""Sweeps of workloads whose size is a number of elements: boxes of 2^k of them, on every number of ranks."""
+"""Sweeps of workloads whose size is a number of elements: boxes of 2^k elements, on every number of ranks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ F = TypeVar("F")
 
 @dataclass(frozen=True)
 class Study(Generic[F]):
-    """What is made of a sweep: `name` of what is fitted to its rows, as a table and a plot, by which `formulas`."""
+    """The evaluation of a sweep: `name` and function of a fit to its rows, a table, a plot, and the `formulas`."""
 
     workload: Workload
-    keys: Callable[[list[int]], Mapping[str, object]]  # of a case on a box of so many elements
+    keys: Callable[[list[int]], Mapping[str, object]]  # keys of a case on a box of so many elements
     name: str
     fit: Callable[[Sequence[SweepRow]], list[F]]
     summary: Callable[[Sequence[SweepRow], Sequence[F]], list[tuple[str, ...]]]  # of rows and fits
@@ -34,7 +34,7 @@ class Study(Generic[F]):
 
 
 def box_of(elements: int) -> list[int]:
-    """A box of 2^k elements, as cubic as can be."""
+    """A box of 2^k elements that is as cubic as possible."""
     power = int(math.log2(elements))
     return [2 ** ((power + 2 - d) // 3) for d in range(3)]
 
@@ -46,9 +46,9 @@ def plan(
     elements: tuple[int, int],
     steps: int,
 ) -> Iterator[Planned]:
-    """E = first, twice that, … last for every order, on every number of ranks that has an element for each.
+    """Plans E = first, twice that, … last elements for every order, on every number of ranks P <= E.
 
-    Along a line of one E the ranks scale strongly, from E on P ranks to 2 E on 2 P ranks weakly (NekCEM's Fig. 5).
+    Runs with equal E show strong scaling; E on P ranks and 2 E on 2 P ranks show weak scaling (NekCEM's Fig. 5).
     """
     for order in orders:
         for count in ranks:

@@ -16,7 +16,7 @@ SIDE = 2 * math.pi / 8  # of an element: that of the Taylor-Green vortex on 8 x 
 
 
 def measured(record: Record) -> SweepRow:
-    """What a row has of a run's record."""
+    """The entries of a row that come from the record of a run."""
     timings, figures = record["timings"], record["figures"]
     solves = figures["iterations"]
     steps = max(1, figures["profiled_steps"])
@@ -50,7 +50,7 @@ FLOW = Workload(
 
 
 def vortices(counts: Sequence[int]) -> dict[str, object]:
-    """Keys of a case: cubic elements in a periodic box, one period of Taylor and Green's vortices along each side."""
+    """The keys of a case: cubic elements in a periodic box, with one period of the Taylor-Green vortex per side."""
     sides = [SIDE * n for n in counts]
     waves = {f"parameters.k{axis}": 2 * math.pi / side for axis, side in zip("xyz", sides, strict=True)}
     velocity = ["sin(kx*x)*cos(ky*y)*cos(kz*z)", "-kx/ky*cos(kx*x)*sin(ky*y)*cos(kz*z)", 0]
@@ -69,12 +69,12 @@ def vortices(counts: Sequence[int]) -> dict[str, object]:
 
 
 def weak_efficiency(few: SweepRow, many: SweepRow) -> float:
-    """t(P) / t(Q) of equal elements per rank."""
+    """t(P) / t(Q) at equal numbers of elements per rank."""
     return float(few["seconds_per_step"] / many["seconds_per_step"])
 
 
 def efficiencies(rows: Sequence[SweepRow]) -> list[Efficiency]:
-    """Efficiencies of every row: strong relative to the fewest ranks, weak at equal elements per rank."""
+    """The efficiencies of every row: strong relative to the fewest ranks, weak at equal elements per rank."""
     found: list[Efficiency] = []
     for row in rows:
         of_order = [r for r in rows if r["order"] == row["order"] and r["ranks"] < row["ranks"]]
@@ -98,7 +98,7 @@ def _ranks(row: SweepRow) -> int:
 
 
 FORMULAS = {
-    "strong": "P t(P) on the fewest ranks over Q t(Q), the same elements",
+    "strong": "P t(P) on the fewest ranks over Q t(Q), with the same elements",
     "weak": "t(P) on the fewest ranks over t(Q), equal elements per rank",
     "seconds_per_step": "median of the steps that were not recorded, slowest rank",
 }
@@ -106,7 +106,7 @@ FORMULAS = {
 
 def summary(rows: Sequence[SweepRow], found: Sequence[Efficiency]) -> list[tuple[str, ...]]:
     """The efficiencies as lines of a table."""
-    lines: list[tuple[str, ...]] = [("ORDER", "ELEMENTS", "RANKS", "A STEP", "STRONG", "WEAK")]
+    lines: list[tuple[str, ...]] = [("ORDER", "ELEMENTS", "RANKS", "PER STEP", "STRONG", "WEAK")]
     times = {(r["order"], r["elements"], r["ranks"]): r["seconds_per_step"] for r in rows}
     for row in found:
         key = row["order"], row["elements"], row["ranks"]

@@ -13,11 +13,11 @@ from weft.record import Record
 from weft.report import maxwell_plots
 from weft.report.measured import Fit, SweepRow
 
-EFFICIENT = 0.8  # of one rank's rate: below it strong scaling has come to its end
+EFFICIENT = 0.8  # share of the rate of one rank below which strong scaling has ended
 
 
 def measured(record: Record) -> SweepRow:
-    """What a row has of a run's record."""
+    """The entries of a row that come from the record of a run."""
     figures = record["figures"]
     return {
         "points": figures["points"],
@@ -46,11 +46,11 @@ MAXWELL = Workload(
 
 
 def fits(rows: Sequence[SweepRow]) -> list[Fit]:
-    """For each order and number of ranks n_1/2 and the saturated rate, the strong-scale limit and weak efficiency.
+    """For each order and number of ranks, n_1/2, the saturated rate, the strong-scaling limit and the weak efficiency.
 
-    The strong-scale limit is the smallest n/P at which a rank still has 80 % of what one rank alone has at its best, as
-    it has at all larger n/P (the paper reads it off its Figs. 5 and 6); None where no measured size has. Weak
-    efficiency compares the largest n/P that both have with one rank (or the fewest).
+    The strong-scaling limit is the smallest n/P from which on a rank reaches 80 % of the best rate of one rank alone
+    (the paper reads it off its Figs. 5 and 6); None if no measured size does. The weak efficiency is relative to one
+    rank (or the fewest ranks), at the largest n/P that both have.
     """
     found: list[Fit] = []
     for order in sorted({r["order"] for r in rows}):
@@ -97,7 +97,7 @@ FORMULAS = {
 
 def summary(found: Sequence[Fit]) -> list[tuple[str, ...]]:
     """The fits as lines of a table."""
-    lines: list[tuple[str, ...]] = [("ORDER", "RANKS", "n_1/2", "SATURATED", "STRONG-SCALE LIMIT n/P", "WEAK")]
+    lines: list[tuple[str, ...]] = [("ORDER", "RANKS", "n_1/2", "SATURATED", "STRONG-SCALING LIMIT n/P", "WEAK")]
     for fit in found:
         limit, weak = fit["strong_scale_limit_points_per_rank"], fit["weak_efficiency"]
         half, saturated = fit["half_rate_points"], fit["saturated_gflops"]

@@ -16,7 +16,7 @@ from weft.run.elements import box_counts
 
 
 def measured(record: Record) -> SweepRow:
-    """What a row has of a run's record."""
+    """The entries of a row that come from the record of a run."""
     figures = record["figures"]
     return {
         "dofs": figures["dofs"],
@@ -44,7 +44,7 @@ POISSON = Workload(
 
 
 def boxes(sizes: tuple[int, int], steps: int, ranks: int, order: int) -> list[tuple[int, int, int]]:
-    """Boxes of about `sizes` degrees of freedom per rank, in `steps` geometric steps, with an element for each rank."""
+    """Boxes with about `sizes` degrees of freedom per rank, in `steps` geometric steps, with an element per rank."""
     first, last = sizes
     wanted = [first * (last / first) ** (k / max(1, steps - 1)) for k in range(steps)]
     # box_counts takes element-local points: N_L / N_G = (N + 1)^3 / N^3 on a large mesh.
@@ -84,8 +84,8 @@ def sweep(
 
 
 def peaks(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
-    """hipBone's Table 2: peak FOM by ranks, and how much of the fewest ranks' FOM per rank is kept."""
-    lines: list[tuple[str, ...]] = [("ORDER", "RANKS", "PEAK FOM", "PER RANK", "OF THE FEWEST RANKS'")]
+    """hipBone's Table 2: peak FOM by ranks, and FOM per rank relative to that of the fewest ranks."""
+    lines: list[tuple[str, ...]] = [("ORDER", "RANKS", "PEAK FOM", "PER RANK", "VS FEWEST RANKS")]
     for order in sorted({r["order"] for r in rows}):
         best: dict[int, float] = {}
         for row in rows:

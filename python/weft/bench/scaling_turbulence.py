@@ -15,7 +15,7 @@ from weft.report.measured import SweepRow
 
 
 def measured(record: Record) -> SweepRow:
-    """What a row has of a run's record: the best step, as the paper's tables, and the parts of a step."""
+    """The entries of a row from the record of a run: the best step, as in the paper, and the parts of a step."""
     timings, figures = record["timings"], record["figures"]
     steps = max(1, timings["profiled_steps"])
     return {
@@ -54,7 +54,7 @@ TURBULENCE = Workload(
 
 
 def plan(ranks: Sequence[int], grids: Sequence[int], shapes: bool, steps: int) -> Iterator[Planned]:
-    """Every grid on every number of ranks; `shapes`: on every Pr x Pc of them."""
+    """Plans every grid on every number of ranks; with `shapes`, also on every Pr x Pc."""
     for grid in grids:
         for count in ranks:
             for process_grid in process_grids(count) if shapes else ["auto"]:
@@ -69,12 +69,12 @@ def plan(ranks: Sequence[int], grids: Sequence[int], shapes: bool, steps: int) -
 
 
 def process_grids(ranks: int) -> list[str]:
-    """Every Pr x Pc, the squarest first as the paper's tables."""
+    """Every Pr x Pc, the most nearly square first, as in the paper's tables."""
     return [f"{pr}x{ranks // pr}" for pr in range(ranks, 0, -1) if ranks % pr == 0]
 
 
 def weak_scaling(a: SweepRow, b: SweepRow) -> float:
-    """How much of the speed a rank is kept from `a` to the larger `b`; work is N^3 log2 N (GESTS, section 4.1)."""
+    """The ratio of the speeds per rank of the larger run `b` and of `a`; work is N^3 log2 N (GESTS, section 4.1)."""
 
     def speed(row: SweepRow) -> float:
         n = row["grid"]
@@ -94,10 +94,8 @@ def best_rows(rows: Sequence[SweepRow]) -> list[SweepRow]:
 
 
 def strong_table(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
-    """Every grid on more and more ranks: against the fewest ranks, and against the next fewer."""
-    lines: list[tuple[str, ...]] = [
-        ("STRONG SCALING", "RANKS", "STEP", "SPEED", "OF THE FEWEST'S", "OF THE NEXT FEWER'S")
-    ]
+    """Strong scaling of every grid, relative to the fewest ranks and to the next smaller number of ranks."""
+    lines: list[tuple[str, ...]] = [("STRONG SCALING", "RANKS", "STEP", "SPEED", "VS FEWEST RANKS", "VS NEXT FEWER")]
     best = best_rows(rows)
     for grid in sorted({r["grid"] for r in best}):
         mine = [r for r in best if r["grid"] == grid]
@@ -110,8 +108,8 @@ def strong_table(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
 
 
 def weak_table(rows: Sequence[SweepRow]) -> list[tuple[str, ...]]:
-    """Runs with about as many points per rank, each against the smallest (WS1) and the next smaller (WS2)."""
-    lines: list[tuple[str, ...]] = [("WEAK SCALING", "RANKS", "POINTS A RANK", "STEP", "WS1", "WS2")]
+    """Weak scaling of runs with about equal points per rank, relative to the smallest (WS1) and next smaller (WS2)."""
+    lines: list[tuple[str, ...]] = [("WEAK SCALING", "RANKS", "POINTS PER RANK", "STEP", "WS1", "WS2")]
     chains: list[list[SweepRow]] = []
     for row in sorted(best_rows(rows), key=lambda r: (r["ranks"], r["grid"])):
         load = row["grid_points"] / row["ranks"]
@@ -151,10 +149,10 @@ def sweep(
     if len(weak) > 1:
         print("\n" + table(weak))
     else:
-        print("\nno weak scaling: no two runs have about equal points per rank (--grids 64,80 with --ranks 1,2 have)")
+        print("\nno weak scaling: no two runs have about equal points per rank, as --grids 64,80 with --ranks 1,2 have")
     plots.save(turbulence_plots.scaling(rows, machine), output / "scaling.png")
     for grid in grids:
         parts = {f"{r['ranks']} rank(s), {r['process_grid']}": r["parts"] for r in rows if r["grid"] == grid}
         plots.save(turbulence_plots.table3(parts, f"{grid}^3; {machine}"), output / f"table3-{grid}.png")
-    print(f"wrote {output / 'scaling.json'}, scaling.png and a bar chart a grid")
+    print(f"wrote {output / 'scaling.json'}, scaling.png and one bar chart per grid")
     return rows

@@ -1,4 +1,4 @@
-"""Timing of communication: warm-up, repetitions chosen by duration, rounds in turns, medians and quartiles.
+"""Timing of communication: warm-up, repetitions chosen by duration, alternating rounds, medians and quartiles.
 
 The loops themselves are in C++ (``weft._weft.bench``); this module only controls them.
 """
@@ -24,17 +24,17 @@ K = TypeVar("K")
 
 
 class RefusedError(ValueError):
-    """A requested measurement that cannot be made here; nothing was allocated or sent for it."""
+    """A requested measurement that is impossible here; nothing was allocated or sent for it."""
 
 
 class Timed(Protocol):
-    """What is timed by itself; all calls are collective."""
+    """An operation that is timed by itself; all calls are collective."""
 
     def check(self) -> None:
         """Raises CollectiveError unless known values are received correctly."""
 
     def run(self, repetitions: int, /) -> float:
-        """Seconds per repetition, out of ``repetitions``, on this rank; 0 if it takes no part."""
+        """Seconds per repetition, averaged over ``repetitions``, on this rank; 0 if it takes no part."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ def repetitions(timed: Timed, comm: MPI.Intracomm, effort: Effort) -> int:
 
 
 def alternate(cases: Mapping[K, Timed], comm: MPI.Intracomm, effort: Effort) -> dict[K, Samples]:
-    """Times every case in turns, forwards in one round and backwards in the next; checks each first that data arrives.
+    """Times all cases in turn, in reverse order every other round; first checks that each delivers its data.
 
-    So disturbances by other work on the machine affect all cases alike. All ranks get the same. (collective)
+    Disturbances by other work on the machine thus affect all cases alike. All ranks get the same result. (collective)
     """
     for timed in cases.values():
         timed.check()
@@ -123,11 +123,12 @@ def choices(comm: MPI.Intracomm, device: Device, texts: Sequence[str], sizes: Se
 def require(what: str, needs: tuple[int, int], has: tuple[int, int], advice: str) -> None:
     """Raises RefusedError unless (host, device) bytes per rank are available.
 
-    The same on all ranks if the numbers are.
+    The error is the same on all ranks if the numbers are.
     """
     for need, limit, memory in zip(needs, has, ("host", "device"), strict=True):
         if need > limit > 0 or (need > 0 and limit == 0 and memory == "host"):
             raise RefusedError(
-                f"{what} takes {need / 2**20:.0f} MiB of {memory} memory a rank, {limit / 2**20:.0f} MiB are there: "
+                f"{what} takes {need / 2**20:.0f} MiB of {memory} memory per rank, but {limit / 2**20:.0f} MiB are "
+                "available: "
                 f"{advice}"
             )
