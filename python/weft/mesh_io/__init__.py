@@ -17,7 +17,7 @@ __all__ = ["Extrusion", "FormatError", "RawMesh", "read_raw", "read_solid"]
 def read_raw(path: str | os.PathLike[str]) -> RawMesh:
     """Reads a ``.re2``, ``.rea``, ``.nmsh`` or ``.msh`` file, 2-D or 3-D.
 
-    Raises FormatError if it is invalid; OSError.
+    Raises FormatError if it is invalid, and OSError if it cannot be read.
     """
     from weft.mesh_io import gmsh, nek, neko
 

@@ -262,7 +262,7 @@ def _together(comm: MPI.Intracomm, path: Path, work: Callable[[], None]) -> None
     except Exception as error:  # the other ranks wait for this one below
         problem = f"{path}: {error or type(error).__name__}"
     problems = [text for text in comm.allgather(problem) if text is not None]
-    if problems:  # of a collective write, MPICH tells the cause to the ranks that wrote
+    if problems:  # MPICH reports the cause of a failed collective write only on the ranks that wrote
         raise MeshError(min(problems, key=lambda text: text.endswith("Other I/O error")))
 
 

@@ -64,7 +64,7 @@ class PlaneOfMesh:
         kinds = np.asarray(self.mesh.boundaries)
         mine: Outline = {}
         nodes, _, _ = _weft.mesh.gll(self._order)
-        to = np.linspace(-1.0, 1.0, 2 * self._order + 5)  # so that curved faces look it
+        to = np.linspace(-1.0, 1.0, 2 * self._order + 5)  # so that curved faces look curved
         matrix = np.asarray(_weft.mesh.interpolation(np.asarray(nodes), to))
         for number, name in enumerate(self.mesh.boundary_names, 1):
             faces = [self._nodes[face_points(face, np.flatnonzero(kinds[:, face] == number))] for face in range(6)]

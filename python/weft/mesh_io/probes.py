@@ -21,9 +21,9 @@ Values = npt.NDArray[np.floating]
 class Places:
     """Named sets of places in a mesh, where fields are interpolated with the polynomials of their elements.
 
-    ``places``: coordinates [3] or [P][3] by name. ``order``: that of the fields, N; the shape of an element is that of
-    its points of this order, on which Newton's method finds the place. A place on a face between ranks belongs to the
-    lowest of them. MeshError, one for all places, if some lie outside the mesh. Construction is collective.
+    ``places``: coordinates [3] or [P][3] by name. ``order``: the order N of the fields; the shape of an element is
+    given by its points of this order, and Newton's method finds the place in it. A place on a face between ranks
+    belongs to the lowest of them. Raises one MeshError for all places outside the mesh. Construction is collective.
     """
 
     def __init__(self, mesh: Mesh, order: int, places: Mapping[str, npt.ArrayLike]) -> None:
@@ -71,7 +71,7 @@ class Places:
         return np.concatenate([np.empty((0, fields.shape[-1])), *parts])
 
     def gather(self, mine: Values) -> Values | None:
-        """What ``of_rank`` gave on every rank, [P][C] in the order of the places, on rank 0; None on others.
+        """The results of ``of_rank`` on all ranks, [P][C] in the order of the places, on rank 0; None on others.
         (collective)"""
         order = np.concatenate([np.empty(0, np.int64), *(rows for _, rows, _ in self.mine)])
         gathered = self.comm.gather((order, mine))

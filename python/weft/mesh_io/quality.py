@@ -1,5 +1,7 @@
-"""The quality of the elements of a mesh, and the areas of its boundaries. Nothing here is an error: bad elements are
-what one looks for."""
+"""The quality of the elements of a mesh, and the areas of its boundaries.
+
+Bad elements are not an error here, because this module serves to find them.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ def face_points(mesh: Mesh, order: int) -> Values:
 
 
 def areas(mesh: Mesh) -> dict[str, tuple[int, float]]:
-    """For each boundary of the mesh that has faces on this rank their number, and their area."""
+    """The number and the area of the faces on this rank, for each boundary that has some."""
     order = min(10, mesh.geometry_order + 2)
     _, weights, derivative = _weft.mesh.gll(order)
     kinds = np.asarray(mesh.boundaries)[np.argsort(mesh.element_ids)]

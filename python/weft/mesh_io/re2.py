@@ -79,7 +79,8 @@ def write_re2(path: str | os.PathLike[str], raw: RawMesh) -> None:
 
 
 def lost_curvature(raw: RawMesh) -> float:
-    """How far nodes in the middle of faces or elements are from where the edges put them, which a .re2 cannot say."""
+    """The largest distance of nodes in the middle of faces or elements, which a .re2 cannot hold, from the positions
+    that follow from the edges."""
     if raw.nodes.shape[1] == 8:
         return 0.0
     middles = [[0, 2, 8, 6, 18, 20, 26, 24][corner] for corner in range(8)]

@@ -1,4 +1,4 @@
-"""Meshes that are not the geometry of their example: user code of Nek5000 and nekRS moves their points at start-up."""
+"""Mesh files whose points differ from the geometry of their example, because its user code (.usr, .udf) moves them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOVES = re.compile(
 
 
 def moved_by(path: Path, elements: int) -> str:
-    """What moves the points of a mesh in the code that it comes from; empty if nothing is known to.
+    """Says what moves the points of a mesh in its original code; empty if nothing is known to move them.
 
     The code is the ``.usr`` or ``.udf`` file next to the mesh, with its name or as the only one.
     """
