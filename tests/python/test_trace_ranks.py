@@ -249,7 +249,7 @@ def test_ranks_come_from_the_names_of_files_where_the_files_do_not_say_them(tmp_
         file.write_text(json.dumps(content))
     assert load(tmp_path).processes == [0, 1, 2]
     (tmp_path / "host7_1.json").rename(tmp_path / "host7_x.json")
-    assert any("their order by name is taken" in n for n in load(tmp_path).notes)
+    assert any("ranks follow the order of the names" in n for n in load(tmp_path).notes)
 
 
 def test_some_ranks_can_be_read_alone_and_files_given_as_a_list(tmp_path: Path) -> None:

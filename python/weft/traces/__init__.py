@@ -1,4 +1,4 @@
-"""Readers of traces, weft's own and those of other tools, into one event table.
+"""Readers of traces, those of weft and those of other tools, into one event table.
 
     from weft.traces import attribute, load
 
@@ -51,7 +51,7 @@ READERS = (
     "tables",
 )  # fmt: skip
 
-MOST_FILES = 1000  # that are searched for the trace in a folder
+MOST_FILES = 1000  # number of files that are searched for the trace in a folder
 
 
 def reader(name: str) -> ModuleType:
@@ -67,10 +67,10 @@ def formats() -> dict[str, str]:
 
 
 def inside(path: Path) -> list[Path]:
-    """The trace in a folder: `trace.json` of a run, the anchor of an OTF2 archive, or else all traces that there are,
-    which are then those of its ranks.
+    """The trace in a folder: `trace.json` of a run, the anchor of an OTF2 archive, or else all traces in the folder.
 
-    A path that is no folder is returned as it is. Raises ValueError if the folder has no trace.
+    Several traces are then those of the ranks of one run. A path that is not a folder is returned unchanged. Raises
+    ValueError if the folder has no trace.
     """
     if not path.is_dir():
         return [path]
@@ -88,7 +88,7 @@ def inside(path: Path) -> list[Path]:
 
 
 def detect(path: Path) -> str:
-    """The format of a trace by the content of the file; '' if it is no trace that weft reads."""
+    """The format of a trace, detected from the content of the file; '' if weft cannot read it."""
     try:
         head = look(path)
     except (OSError, ValueError):
@@ -100,9 +100,9 @@ def load(path: str | Path | Sequence[str | Path], format: str | None = None, win
     """Reads a trace, or a window of it. Without `format`, the format is detected from the content of the file.
 
     A folder stands for the trace in it. Several traces, in a folder or as a list, are those of the ranks of one run:
-    they become one trace on one clock (`weft.traces.ranks`), but rocprofv3's tables of one process are one trace
-    already. A few overlapping events are clipped (`weft.traces.overlaps`), events in which threads only wait are
-    recognised (`weft.traces.waiting`), and what the file leaves out is noted.
+    they become one trace on one clock (`weft.traces.ranks`), except that rocprofv3's tables of one process are already
+    a single trace. A few overlapping events are clipped (`weft.traces.overlaps`), events in which threads only wait are
+    recognised (`weft.traces.waiting`), and notes say what the file does not record.
 
     Raises OSError if a file cannot be opened. Raises ValueError, with a message that says what the file contains, if
     its format is unknown, if it is damaged, cut short or has no events, if its clock runs backwards, if files are not
@@ -110,7 +110,7 @@ def load(path: str | Path | Sequence[str | Path], format: str | None = None, win
     """
     given = [Path(path)] if isinstance(path, str | Path) else [Path(p) for p in path]
     found = [file for one in given for file in inside(one)]
-    # Tables of rocprofv3 are those of a process, not of a rank each.
+    # The tables of rocprofv3 belong to one process, not to one rank each.
     files = reader("tables").of_processes(found) if format in (None, "tables") else [[file] for file in found]
     if len(files) == 1:
         trace = _read(files[0], format)

@@ -28,7 +28,7 @@ def plain(name: str) -> str:
 
 
 def call(name: str) -> Category:
-    """The category of a host call: it waits for the device, is a blocking copy, or anything else (`launch`)."""
+    """The category of a host call: a wait for the device, a blocking copy, or any other call (`launch`)."""
     if _WAIT.search(name):
         return Category.sync
     return Category.copy if _BLOCKING_COPY.match(name) else Category.launch
@@ -40,9 +40,9 @@ def kernel(name: str) -> Category:
 
 
 def collective(name: str) -> str:
-    """The operation that a kernel or call of NCCL or RCCL performs, or PyTorch's name of one: 'allreduce', ...; or ''.
+    """The operation of a kernel or call of NCCL or RCCL, or of PyTorch's name for one: 'allreduce', ...; or ''.
 
-    'sendrecv' is any exchange of messages, of which the name of the kernel says no more.
+    'sendrecv' is any exchange of messages, because the name of the kernel does not say more.
     """
     found = _OPERATION.match(name)
     operation = found[1].lower().replace("_", "") if found else ""
@@ -50,12 +50,12 @@ def collective(name: str) -> str:
 
 
 def copy(between_host_and_device: bool) -> Category:
-    """The category of a copy on a stream: copies between host and device are t_CGdata of Eq. 3, others device work."""
+    """The category of a copy on a stream: copies between host and device count as t_CGdata (Eq. 3), others as t_GPU."""
     return Category.copy if between_host_and_device else Category.gpu
 
 
 def copied(name: str) -> str:
-    """What a copy or memset on a stream does, whichever tool named it: 'host to device', 'memset', ...; or ''."""
+    """The kind of a copy or memset on a stream, whichever tool named it: 'host to device', 'memset', ...; or ''."""
     if _SET.match(name):
         return "memset"
     if (found := _COPIED.match(name)) is None:

@@ -1,5 +1,8 @@
-"""How evenly the ranks of a run work: idle and overlap shares as Holistic Trace Analysis defines them, imbalance, and
-which ranks the others wait for in collectives."""
+"""The load balance of the ranks of a run.
+
+It consists of idle and overlap shares as Holistic Trace Analysis defines them, the load imbalance, and the ranks for
+which the others wait in collectives.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ Ints = NDArray[np.int64]
 class Rank:
     """One process of a trace.
 
-    compute_seconds        in which kernels run that do not communicate; without a device, time outside of MPI calls
-    communication_seconds  in which MPI calls, or kernels of NCCL or RCCL, are open
-    overlap_share          of the communication in which such kernels run, too; None without kernels or communication
-    idle_share             of the time from the first to the last device work in which none runs; None without a device
+    compute_seconds        time in which kernels run that do not communicate; without a device, time outside of MPI
+    communication_seconds  time in which MPI calls, or kernels of NCCL or RCCL, are open
+    overlap_share          share of the communication that overlaps such kernels; None without kernels or communication
+    idle_share             share of the time from the first to the last device work in which none runs; None without it
     collectives, last      collectives in which all wait for all, and those in which this rank was the last to arrive
-    delays_seconds         what the others would have waited less, had it arrived with the next to last
-    waits_seconds          from its arrivals to those of the last rank
+    delays_seconds         time that the others would have saved if this rank had arrived with the next to last
+    waits_seconds          time from its arrivals to those of the last rank
     """
 
     rank: int
@@ -63,7 +66,10 @@ def balance(trace: Trace) -> list[Rank]:
 
 
 def imbalance(ranks: list[Rank], noun: str = "rank") -> str:
-    """The load imbalance in words: by how much the longest computation exceeds the mean. `noun` is what a rank is."""
+    """A sentence on the load imbalance: by how much the longest computation exceeds the mean.
+
+    `noun`: name of a rank.
+    """
     work = np.array([r.compute_seconds for r in ranks])
     if not work.any():
         return ""
@@ -72,7 +78,10 @@ def imbalance(ranks: list[Rank], noun: str = "rank") -> str:
 
 
 def stragglers(ranks: list[Rank], noun: str = "rank") -> str:
-    """The rank that delays the others most, in words; '' if the ranks share no collectives. `noun`: what a rank is."""
+    """A sentence on the rank that delays the others most; '' if the ranks share no collectives.
+
+    `noun`: name of a rank.
+    """
     slowest = max(ranks, key=lambda r: r.delays_seconds)
     if not slowest.delays_seconds:
         return ""
@@ -103,7 +112,7 @@ def _merged(intervals: Ints) -> Ints:
 
 
 def _arrivals(trace: Trace, ranks: dict[int, Rank]) -> None:
-    """Counts who arrives last at the collectives in which all wait for all."""
+    """Counts which rank arrives last at the collectives in which all wait for all."""
     kinds = [messages.kind(n) for n in trace.names]
     if not set(kinds) & set(messages.JOINING):
         return

@@ -1,4 +1,4 @@
-"""What a trace leaves out, in sentences: a model of it is worth no more than what was recorded."""
+"""Notes on what a trace does not record: a model of it is only as good as the recording."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from weft.traces.table import Category, Trace
 
-SPARSE = 0.1  # share of a run without recorded events above which a trace says so
+SPARSE = 0.1  # share of a run without recorded events above which a note says so
 
 
 def caveats(trace: Trace) -> list[str]:
@@ -33,7 +33,7 @@ def caveats(trace: Trace) -> list[str]:
 
 
 def unrecorded(trace: Trace) -> str:
-    """What Eq. 3 needs and the trace lacks, with what to do about it; '' if the trace has host and device."""
+    """A sentence on terms of Eq. 3 that the trace lacks, and the remedy; '' if the trace has host and device."""
     stream = trace.on_stream()
     calls = ~stream & trace.of(Category.launch, Category.sync, Category.copy)
     if stream.any() and not calls.any():

@@ -34,9 +34,9 @@ _LAST = 2**62  # ns, 146 years
 
 
 def probe(head: Head) -> bool:
-    """The first message is metadata: a version, or attributes with names. A node with an id and a name follows.
+    """Whether the first message is metadata (a version, or attributes with names) and a node with id and name follows.
 
-    JSON begins with the name of its array.
+    A file in JSON begins with the name of its array.
     """
     if head.is_json():
         return head.text.lstrip("{ \t\r\n").startswith(f'"{chakra_json.KEY}"')
@@ -101,7 +101,10 @@ def _check_times(path: Path, found: Nodes) -> None:
 
 
 def _pairs(found: Nodes, order: Values) -> tuple[Values, int]:
-    """Pairs of a node and one that it depends on, sorted and each once; and the number of needs without such a node."""
+    """The distinct pairs of a node and one that it depends on, sorted.
+
+    And the number of dependencies without a node.
+    """
     known = found.id.view(np.uint64)[order]
     node, wanted = found.needs[:, 0], np.ascontiguousarray(found.needs[:, 1]).view(np.uint64)
     at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -111,7 +114,7 @@ def _pairs(found: Nodes, order: Values) -> tuple[Values, int]:
 
 
 def _lines(builder: Builder, found: Nodes, host: NDArray[np.bool_], rank: int) -> Values:
-    """The line of each node: a thread of the host, or a stream, which has the number of its thread if it has no own."""
+    """The line of each node: a thread of the host, or a stream, numbered like its thread if it has no own number."""
     thread, stream = found.attribute("tid", 0), found.attribute("stream", NONE)
     place = np.where(host | (stream == NONE), thread, stream)
     first, which = combinations(place, host)
@@ -133,7 +136,7 @@ def _columns(builder: Builder, found: Nodes, texts: Texts, host: NDArray[np.bool
     names = found.name.copy()
     for k in np.flatnonzero(names == 0).tolist():
         names[k] = texts.number(f"node {found.id.view(np.uint64)[k]}".encode())
-    # The name and category of each kind of node with each text, and which of them each node has.
+    # The name and category for each kind of node and each text, and the index of each node's pair.
     first, which = combinations(does, names)
     said = [_named(_DOES[d], text(texts.all[n])) for d, n in np.stack((does, names))[:, first].T.tolist()]
     moved = np.select([send | receive | collective, copy],
@@ -156,7 +159,7 @@ _DOES = ("copy", "host", "device", "isend", "recv", *_COLLECTIVES, "collective")
 
 
 def _named(does: str, name: str) -> tuple[Category, str]:
-    """The category and the name in the table of nodes of this name that do this."""
+    """The category, and the name in the table, of nodes with this name and this kind of work."""
     if does in ("copy", "host"):
         return Category.copy if does == "copy" else Category.cpu, name
     return (apis.kernel(name), name) if does == "device" else (Category.mpi, f"{does} ({name})")
@@ -172,12 +175,12 @@ def _schedule(path: Path, order: Values, line: Values, length: Values, pairs: Va
     after, first = node[by].tolist(), np.searchsorted(needed[by], np.arange(count + 1)).tolist()
     needs = np.bincount(node, minlength=count)
     waits, lines, lasts, start = needs.tolist(), line[order].tolist(), length[order].tolist(), [0] * count
-    # The nodes that could start on each line: those without needs in descending order of places, a heap of the others.
+    # Nodes that could start on each line: those without dependencies, in descending order of places; others in a heap.
     ready: list[tuple[list[int], list[int]]] = [([], []) for _ in range(max(lines) + 1)]
     for k in np.flatnonzero(needs == 0)[::-1].tolist():
         ready[lines[k]][0].append(k)
     busy = [False] * len(ready)
-    ends: list[tuple[int, int]] = []  # of the nodes that run, their ends and places
+    ends: list[tuple[int, int]] = []  # ends and places of the nodes that run
     time, done, changed = 0, 0, list(range(len(ready)))
     while True:
         for one in changed:

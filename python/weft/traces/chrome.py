@@ -109,7 +109,7 @@ class Events(Generic[Shape]):
             yield one
 
     def _many(self) -> list[Shape]:
-        """The objects up to the last one that surely ends in the text at hand, decoded at once to be faster; or none.
+        """The objects up to the last one that certainly ends in the text at hand, decoded together for speed; or none.
 
         The cut is where '}, {' separates two objects. If it is elsewhere than between two events, what precedes it is
         not balanced and cannot be decoded.
@@ -157,7 +157,7 @@ class Events(Generic[Shape]):
         return self._text[self._at : self._at + 1]
 
     def _more(self) -> bool:
-        """Reads more text and drops what was used. Doubles the window for long values to keep the cost linear."""
+        """Reads more text and drops used text. Doubles the window for long values to keep the cost linear."""
         chunk = self._file.read(max(_WINDOW, len(self._text) - self._at)) if not self._done else ""
         self._done = not chunk
         self._text, self._at = self._text[self._at :] + chunk, 0

@@ -20,7 +20,7 @@ def is_database(head: Head) -> bool:
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that reads a database, with text that is not UTF-8 replaced.
 
-    What goes wrong in the block because of the file's content becomes a ValueError that names the file.
+    An error in the block that is caused by the content of the file becomes a ValueError that names the file.
     """
     with path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":

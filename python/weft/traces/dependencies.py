@@ -1,4 +1,4 @@
-"""What calls and streams wait for, by the records of waits and of CUDA events that profilers write."""
+"""The work for which calls and streams wait, from the records of waits and of CUDA events that profilers write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.traces.table import Trace
 class Wait(NamedTuple):
     """A wait for all work launched on `lines` before a call began: `since`, which recorded an event, or else `call`.
 
-    `call` waits itself, or, if `stream` is a line, makes the work that is launched there next wait.
+    Either `call` itself waits or, if `stream` is a line, the work that is launched there next.
     """
 
     call: int

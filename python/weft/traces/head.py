@@ -48,7 +48,7 @@ class Head:
 
 
 class _Unpacked(io.RawIOBase):
-    """A gzipped file that refuses to expand without end."""
+    """A gzipped file that raises an error if it expands without end."""
 
     def __init__(self, path: Path) -> None:
         self._file = gzip.open(path)  # noqa: SIM115

@@ -39,7 +39,7 @@ _Wait = tuple[str, int, int, int, int, int, int]  # kind, correlation, start, de
 
 
 class _Details(msgspec.Struct, gc=False):
-    """What is read of the `args` of an event."""
+    """The fields that are read from the `args` of an event."""
 
     correlation: Any = -1
     bytes: Any = -1
@@ -83,7 +83,7 @@ class _File:
         self.path = path
         self.builder = Builder("kineto", path)
         self.hosts: dict[object, int] = {}  # processes that run operators or call the runtime, and their numbers
-        self.known: dict[tuple[object, ...], tuple[int, int, str, str]] = {}  # of events that are alike
+        self.known: dict[tuple[object, ...], tuple[int, int, str, str]] = {}  # description of each kind of event
         self.rows: list[tuple[int, ...]] = []
         self.waits: list[_Wait] = []
         self.lines: dict[tuple[object, object, str, bool], int] = {}  # process, thread, suffix, on the host
@@ -187,10 +187,9 @@ class _File:
         """Assigns the lines to processes.
 
         A process of the host is one that runs operators or calls the device's runtime; in files without either, one
-        that has no device work. The file numbers devices like
-        processes, and puts work of streams, Python threads and spans of the profiler under such numbers or under words
-        ('Spans'). They belong to the only process of the host that there is; if hosts share a file, each piece of
-        device work belongs to the host that launched it.
+        that has no device work. The file numbers devices like processes, and puts work of streams, Python threads and
+        spans of the profiler under such numbers or under words ('Spans'). They belong to the only process of the host;
+        if several hosts share a file, each piece of device work belongs to the host that launched it.
         """
         if not self.hosts:
             devices = {pid for pid, _, _, host in self.lines if not host}
@@ -220,7 +219,7 @@ class _File:
         return replace(trace, lines=lines, line=which.astype(np.int32), process=process.astype(np.int32))
 
     def _with_requirements(self, trace: Trace) -> Trace:
-        """Puts the records of waits on the threads that waited, and finds what they wait for by the order of launches.
+        """Puts records of waits on the threads that waited, and finds the work they wait for by the order of launches.
 
         A record of a CUDA event stands for the work last launched on its stream before it.
         """
@@ -259,10 +258,10 @@ class _File:
 
 
 def _collective(name: str, details: _Details) -> tuple[str, int, int, int]:
-    """The name, the bytes that each rank puts in, the communicator, and for a message the other rank, by what PyTorch
-    says of a kernel or of the operator that launches it.
+    """The name, the bytes that each rank contributes, the communicator, and the other rank of a message.
 
-    A name that does not say the operation is preceded by it.
+    They come from PyTorch's details of a kernel or of the operator that launches it. A name that does not contain the
+    operation is preceded by it.
     """
     operation = apis.collective(str(details.operation))
     if apis.collective(name) in ("", "sendrecv") and operation:

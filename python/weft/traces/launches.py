@@ -19,13 +19,15 @@ class Launches:
         stream = trace.on_stream()
         self.call = np.full(len(trace), -1, dtype=np.int64)
         work = np.flatnonzero(stream & (trace.correlation >= 0))
-        calls = np.flatnonzero(~stream & (trace.correlation >= 0) & (trace.peer < 0))  # not messages of a kernel
+        calls = np.flatnonzero(
+            ~stream & (trace.correlation >= 0) & (trace.peer < 0)
+        )  # excludes the messages of a kernel
         if len(work) and len(calls):
             # One number per pair of process and correlation, so that a single search finds the matching pairs.
             events = np.concatenate([calls, work])
             numbers, key = np.unique(trace.correlation[events], return_inverse=True)
             key += np.unique(trace.process[events], return_inverse=True)[1] * len(numbers)
-            have, first = np.unique(key[: len(calls)], return_index=True)  # of nested calls, the outermost
+            have, first = np.unique(key[: len(calls)], return_index=True)  # the outermost of nested calls
             wanted = key[len(calls) :]
             place = np.minimum(np.searchsorted(have, wanted), len(have) - 1)
             found = have[place] == wanted

@@ -112,7 +112,7 @@ class Matched:
 
     partner: dict[int, int] = field(default_factory=dict)  # by send: its receive; by receive: its send
     joined: list[Joined] = field(default_factory=list)  # collectives
-    alone: list[str] = field(default_factory=list)  # messages and collectives without a counterpart, in words
+    alone: list[str] = field(default_factory=list)  # sentences on messages and collectives without a counterpart
 
 
 def match(trace: Trace, rows: dict[int, NDArray[np.int64]], kinds: Sequence[str]) -> Matched:

@@ -1,4 +1,4 @@
-"""What NCCL says of its calls in the payloads of NVTX ranges (nvtx_payload_schemas.h), as Nsight Systems exports it."""
+"""Details of NCCL calls in the payloads of NVTX ranges (nvtx_payload_schemas.h), as Nsight Systems exports them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def message(text: str) -> str:
 
 
 def with_payloads(trace: Trace) -> Trace:
-    """The trace whose kernels of NCCL have what the ranges on the threads that launched them say.
+    """The trace with the details of NCCL kernels from the ranges on the threads that launched them.
 
-    A collective takes the bytes and the communicator of the ranges that began since its thread launched the kernel
-    before; those of a group add up. Messages are tied to the kernel that carries them.
+    A collective gets the bytes and the communicator of the ranges that began since its thread launched the previous
+    kernel; the bytes of a group add up. Messages are tied to the kernel that carries them.
     """
     ranges = (trace.category == Category.other) & (trace.bytes >= 0)
     if not ranges.any():

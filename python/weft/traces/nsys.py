@@ -114,9 +114,9 @@ class _Report:
         return ranks if len(set(ranks.values())) == len(ranks) else {}
 
     def _rank(self) -> tuple[int, int]:
-        """The rank whose report this is, if it is that of one rank, and the number of ranks; -1 if not known.
+        """The rank of this report, if it belongs to one rank, and the number of ranks; -1 if not known.
 
-        MPI says the rank, or else the variables that launchers set in the environment of the profiled command.
+        They come from MPI or, failing that, from variables that launchers set in the profiled command's environment.
         """
         if self.ranks:
             return (next(iter(self.ranks.values())), -1) if len(self.ranks) == 1 else (-1, -1)
@@ -148,7 +148,7 @@ class _Report:
         return self.builder.line(self._process(global_tid), f"thread {global_tid & 0xFFFFFF}{suffix}", "host")
 
     def _newest(self, table: str) -> str:
-        """The name of a table in this report, the highest where versions carry a number; '' if it has none."""
+        """The name of a table in this report, the newest if names carry a version number; '' if there is none."""
         versions = [n for n in self.tables if re.fullmatch(rf"{table}(_V\d+)?", n, re.IGNORECASE)]
         return max(versions, key=len, default="")
 
@@ -174,7 +174,7 @@ class _Report:
         self.unended += 0 if table == "NVTX_EVENTS" else open_  # NVTX marks have no end
 
     def _numbers(self, table: str, columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> dict[str, np.ndarray]:
-        """The columns of some rows. Raises ValueError if one has something else than integers."""
+        """The columns of some rows. Raises ValueError if one has values other than integers."""
         found = {}
         for column, values in zip(columns, zip(*rows, strict=True), strict=True):
             try:
@@ -270,7 +270,7 @@ class _Report:
             )
 
     def _with_requirements(self, trace: Trace) -> Trace:
-        """What calls and streams wait for, if the report has records of CUDA events (`--cuda-event-trace`).
+        """Adds the work that calls and streams wait for, if the report has CUDA events (`--cuda-event-trace`).
 
         A wait names the record of the event by the number that both have in common; in versions without such numbers,
         it is the last record of the event before the wait.
@@ -287,7 +287,7 @@ class _Report:
         call = dict(zip(zip(trace.process[index].tolist(), trace.correlation[index].tolist(), strict=True),
                         index.tolist(), strict=True))  # fmt: skip
         numbered: dict[tuple[int, int], tuple[int, int]] = {}  # (process, number) -> call that recorded, line
-        recorded: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)  # likewise by event
+        recorded: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)  # the same by event
         for global_id, correlation, context, stream, event, number in rows:
             process = self._process(global_id)
             by, line = call.get((process, correlation), -1), self.streams.get((process, context, stream), -1)

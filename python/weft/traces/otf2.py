@@ -1,7 +1,7 @@
 """Reader of OTF2 archives of Score-P and other tools: the anchor file `traces.otf2` and the files next to it.
 
 The official library (`otf2` on PyPI) decodes them through its C callbacks, because creating its Python objects, one per
-event, would take ten times as long. The library trusts its input, so it runs in a process of its own.
+event, would take ten times as long. The library does not check its input, so it runs in a process of its own.
 """
 
 from __future__ import annotations

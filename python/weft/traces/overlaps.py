@@ -1,7 +1,7 @@
-"""Overlapping events on a stream, which cannot be: a stream does one thing at a time.
+"""Overlapping events on a stream, which should not exist: a stream does one thing at a time.
 
-Profilers write some whose clocks were rounded or read late, and kernels may be launched before their predecessors end
-(programmatic dependent launch). A few are clipped; many mean that a line mixes streams.
+Profilers write a few, because clocks are rounded or read late, and because kernels may be launched before their
+predecessors end (programmatic dependent launch). A few are clipped; many mean that a line mixes streams.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reader of Perfetto's protobuf traces, which rocprofv3 (`.pftrace`) and programs with Perfetto's SDK write.
 
-Read are the slices of tracks (`TrackEvent`) and the stages of GPUs (`GpuRenderStageEvent`). Perfetto's own definitions,
-from PyPI, decode the file. https://perfetto.dev/docs/reference/synthetic-track-event
+The reader uses the slices of tracks (`TrackEvent`) and the stages of GPUs (`GpuRenderStageEvent`). Perfetto's own
+definitions, from PyPI, decode the file. https://perfetto.dev/docs/reference/synthetic-track-event
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UNSPECIFIED = 0  # type of track events
 _COMPLETE = ord("X")  # phase of an event from Chrome's format
 _LARGEST = 1 << 28  # bytes that compressed packets may expand to
 _LONGEST = 2**62
-_FEW = 500  # packets in a run, up to which they are taken one by one
+_FEW = 500  # runs of at most this many packets are taken one by one
 _NO_CLOCK = "events on a clock that the file does not define are ignored"
 # The categories of rocprofv3.
 _CALLS = ("hip_api", "hsa_api", "rocdecode_api", "rocjpeg_api")
@@ -44,7 +44,7 @@ _ROCPROF = frozenset((*_CALLS, *_WORK, *_COLLECTIVES))
 
 
 def probe(head: Head) -> bool:
-    """All fields of the file are packets, and the first of them have fields that packets of a trace have."""
+    """Whether all fields of the file are packets, and the first of them have fields of trace packets."""
     known = 0
     try:
         for k, (number, type_, value) in enumerate(protobufs.fields(head.data)):
@@ -61,7 +61,7 @@ def probe(head: Head) -> bool:
 
 @dataclass
 class _Sequence:
-    """What the packets of one writer refer to: interned names, defaults, and clocks of its own."""
+    """The state to which the packets of one writer refer: interned names, defaults, and its own clocks."""
 
     names: dict[int, str] = field(default_factory=dict)
     categories: dict[int, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class _Sequence:
 
 @dataclass
 class _Track:
-    """What is known of one track."""
+    """The description of one track."""
 
     parent: int = 0
     name: str = ""
@@ -260,7 +260,10 @@ class _File:
             self._clocks(packet.clock_snapshot, sequence)
 
     def _clocks(self, snapshot: Any, sequence: _Sequence) -> None:
-        """Clocks read at the same instant. The first readings count, so that time never jumps."""
+        """Takes clocks that were read at the same instant.
+
+        Only the first readings are used, so that time never jumps.
+        """
         reference = snapshot.primary_trace_clock or _BOOT_TIME
         own = [c for c in snapshot.clocks if c.clock_id in _SEQUENCE_CLOCKS]
         common = {c.clock_id: c.timestamp for c in snapshot.clocks if c.clock_id not in _SEQUENCE_CLOCKS}
@@ -278,7 +281,7 @@ class _File:
             sequence.clocks[clock.clock_id] = [zero, unit, int(clock.is_incremental)]
 
     def _time(self, packet: Any, sequence: _Sequence) -> int | None:
-        """The time of a packet on the trace's clock in ns; None, and counted, if the file does not tell it."""
+        """The time of a packet on the trace's clock in ns; None (and counted) if the file does not give it."""
         clock = packet.timestamp_clock_id or sequence.clock or _BOOT_TIME
         time: int = packet.timestamp
         if time == 0 and not packet.HasField("timestamp"):
@@ -400,7 +403,7 @@ class _File:
 
 
 def _signed(number: int) -> int:
-    """An unsigned number of 64 bits as numpy's columns have it."""
+    """An unsigned 64-bit number as the signed number with the same bits."""
     return number - 2**64 if number >= 2**63 else number
 
 

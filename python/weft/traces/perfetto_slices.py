@@ -12,17 +12,17 @@ from weft.traces.protobuf_columns import Decoder, Texts, combinations
 BEGIN, END = 1, 2  # types of track events
 CLEARED = 1  # flag of a packet: incremental state is cleared
 
-# Fields, with their wire types, of packets that begin or end a slice and do nothing else, and of what they contain. Of
-# these are ignored: users and processes of writers, whether packets before were lost, flows and places in source code.
+# Fields, with their wire types, of packets that only begin or end a slice, and of their contents. Users and processes
+# of writers, lost-packet flags, flows and source locations are ignored.
 _PACKET = {3: 0, 8: 0, 10: 0, 11: 2, 13: 0, 42: 0, 58: 0, 79: 0, 87: 0}
 _EVENT = {3: 0, 4: 2, 9: 0, 10: 0, 11: 0, 22: 2, 23: 2, 34: 0, 36: 0, 42: 0, 47: 1, 48: 1}
 _ANNOTATION = {1: 0, 3: 0, 4: 0, 10: 2}
 
 
 class Slices:
-    """Columns of a batch of packets. Those of packets that are more than a beginning or an end are void.
+    """Columns of a batch of packets. The rows of packets that are more than a beginning or an end are void.
 
-    Plain packets have a time, no other fields than those above, and an event whose fields are above as well.
+    Plain packets have a time and an event, and both have only the fields listed above.
     """
 
     def __init__(self, decoder: Decoder, bounds: NDArray[np.int64], texts: Texts) -> None:
@@ -61,9 +61,7 @@ class Slices:
         self.detail_value = np.where(unsigned != 0, unsigned, annotation[4].last(number))
 
     def kinds(self, index: NDArray[np.int64]) -> tuple[list[tuple[int, int, int, int]], NDArray[np.intp]]:
-        """The combinations of numbers of category and name (interned, and in the packet) that packets have, and which
-        of them each has.
-        """
+        """The distinct combinations of category and name (interned, or in the packet), and their index per packet."""
         first, which = combinations(
             self.category_iid[index], self.category[index], self.name_iid[index], self.name[index]
         )
@@ -95,7 +93,7 @@ class Marks:
 
 
 def paired(marks: Marks) -> tuple[Marks, NDArray[np.int64], int]:
-    """The slices of one track: their beginnings, the times of their ends (-1 without one), and how many ends are left.
+    """The slices of one track: beginnings, times of ends (-1 if missing), and the number of ends without a beginning.
 
     An end belongs to the last beginning that is still open.
     """

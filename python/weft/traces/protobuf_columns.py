@@ -28,7 +28,7 @@ def wire_types(fields: Mapping[str, tuple[int, str]]) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Column:
-    """A field of many messages: of each occurrence the message it is in, its value, and where its bytes begin.
+    """A field of many messages: for each occurrence the message, the value, and the offset of its bytes.
 
     Values are those of numbers, as int64, or the lengths of bytes. Occurrences are in the order of messages.
     """
@@ -38,17 +38,17 @@ class Column:
     at: NDArray[np.int64]
 
     def last(self, count: int, default: int = 0) -> NDArray[np.int64]:
-        """The value in each of so many messages, the last one where there are several."""
+        """The value in each of `count` messages, the last one if there are several."""
         found = np.full(count, default, dtype=np.int64)
         found[self.owner] = self.value
         return found
 
     def first(self, count: int, default: int = 0) -> NDArray[np.int64]:
-        """The value in each of so many messages, the first one where there are several."""
+        """The value in each of `count` messages, the first one if there are several."""
         return Column(self.owner[::-1], self.value[::-1], self.at[::-1]).last(count, default)
 
     def bounds(self) -> NDArray[np.int64]:
-        """Where the bytes of each occurrence begin and end."""
+        """The offsets at which the bytes of each occurrence begin and end."""
         return np.stack((self.at, self.at + self.value), axis=1)
 
 
@@ -150,7 +150,7 @@ class Decoder:
         return found
 
     def equal(self, column: Column, text: bytes) -> NDArray[np.bool_]:
-        """Which occurrences of a field are this text."""
+        """Mask of the occurrences of a field that equal this text."""
         same = column.value == len(text)
         for k in range(0, len(text), 8):
             part = text[k : k + 8]
@@ -182,13 +182,13 @@ def _column(parts: list[tuple[NDArray[np.int64], ...]]) -> Column:
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """The columns, which are all that an object of this class has, of several batches one after another."""
+    """Concatenates the columns of several batches; objects of this class have nothing but columns."""
     names = [f.name for f in fields(parts[0])]
     return type(parts[0])(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def combinations(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The distinct rows of some columns: where each first occurs, and which of them each row is."""
+    """The distinct rows of some columns: the index of each first occurrence, and the number of each row's value."""
     code: NDArray[np.intp] = np.zeros(len(columns[0]), dtype=np.intp)
     for column in columns:
         if np.any(column != column[:1]):

@@ -1,6 +1,6 @@
-"""What the readers of protobuf formats share: reading a file whole, telling kinds apart, and small schemas.
+"""Common parts of the readers of protobuf formats: reading a whole file, distinguishing formats, and small schemas.
 
-A protobuf does not say what it is. Readers therefore look at the numbers and types of its first fields before they
+A protobuf does not name its format. Readers therefore look at the numbers and types of its first fields before they
 decode it with Google's library.
 """
 
@@ -35,7 +35,7 @@ _TYPES = {
 
 
 def schema(package: str, messages: dict[str, dict[str, tuple[int, str]]]) -> dict[str, Any]:
-    """Classes of messages, by name, that know some of the fields of a format: by name their number and type.
+    """Classes of messages, by name, for some of the fields of a format, which are given as name: (number, type).
 
     A type is one of int, uint, sint, fixed64, bool, double and bytes, or the name of a message; a star before it makes
     a list. Text is declared as bytes, because files contain text that is not UTF-8. Unknown fields are skipped.
@@ -89,7 +89,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[Field]:
-    """The fields of a message, up to the end of the data. Raises ValueError where the data are no protobuf.
+    """The fields of a message, up to the end of the data. Raises ValueError if the data are not a protobuf.
 
     The last field may be cut short: bytes are then shorter than they should be, and a number is left out.
     """
@@ -112,9 +112,9 @@ def fields(data: bytes) -> Iterator[Field]:
 
 
 def elements(path: Path, data: bytes, number: int, what: str) -> Iterator[NDArray[np.int64]]:
-    """Where the elements of the repeated message that makes up a file begin and end, in batches of at most BATCH.
+    """The bounds of the elements of the repeated message that makes up a file, in batches of at most BATCH.
 
-    Other fields are skipped. Raises ValueError where the data are damaged or end early.
+    Other fields are skipped. Raises ValueError if the data are damaged or end early.
     """
     at, count, size, tag = 0, 0, len(data), number << 3 | BYTES
     found: list[int] = []
@@ -152,9 +152,9 @@ def elements(path: Path, data: bytes, number: int, what: str) -> Iterator[NDArra
 
 
 def delimited(path: Path, data: bytes, what: str) -> Iterator[NDArray[np.int64]]:
-    """Where messages that stand one after another, each after its length, begin and end, in batches of at most BATCH.
+    """The bounds of consecutive messages, each preceded by its length, in batches of at most BATCH.
 
-    Raises ValueError where the data are damaged or end early.
+    Raises ValueError if the data are damaged or end early.
     """
     at, count, size = 0, 0, len(data)
     found: list[int] = []

@@ -1,9 +1,9 @@
-"""One trace from files of several ranks: ranks recognised, clocks aligned by the collectives that ranks share.
+"""One trace from files of several ranks: recognises ranks, and aligns their clocks by the collectives that they share.
 
 Each rank records on its own clock. The ranks leave a collective in which all wait for all (`messages.JOINING`) at about
 the same time, so the differences of their ends are the differences of the clocks. With e[r, k] the end of collective k
-on rank r, the offsets o[r] and the common ends c[k] minimise |e[r, k] - o[r] - c[k]| by turns of medians, which single
-late records do not move. What remains is the residual, which a note states.
+on rank r, the offsets o[r] and the common ends c[k] minimise |e[r, k] - o[r] - c[k]|, by alternating medians, which are
+robust to single late records. A note states the residual.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Ints = NDArray[np.int64]
 def settled(trace: Trace) -> Trace:
     """The trace with each column in memory pages of its own.
 
-    These go back to the system when a column is freed. Arrays on the heap would leave gaps that a joined table, which
-    has larger ones, cannot use.
+    The pages return to the system when a column is freed. Arrays on the heap would leave gaps that are too small for
+    the columns of a joined table.
     """
     columns: dict[str, Any] = {c: _in_pages(getattr(trace, c)) for c in COLUMNS}
     return replace(trace, **columns)
@@ -55,9 +55,10 @@ def _in_pages(column: NDArray[Any]) -> NDArray[Any]:
 def join(traces: list[Trace], path: str, wanted: Sequence[int] = ()) -> Trace:
     """The traces of the ranks of one run as one trace, on one clock. Empties the list, to hold all events only once.
 
-    A rank is what the file says; or what its name says; or its place among the names, with a note. `wanted` are the
-    ranks to keep; without it, all ranks of the run must be there. Raises ValueError if a rank is missing or given
-    twice, or if the files cannot be of one run: formats, numbers of ranks, clocks or collectives that disagree.
+    The rank of a file is stated in it or follows from its name; otherwise it is the position among the names, and a
+    note says so. `wanted` are the ranks to keep; without it, all ranks of the run must be present. Raises ValueError if
+    a rank is missing or given twice, or if the files cannot be of one run: formats, numbers of ranks, clocks or
+    collectives that disagree.
     """
     notes: list[str] = []
     _check_different(traces, path)
@@ -83,7 +84,7 @@ def _check_different(traces: list[Trace], path: str) -> None:
 
 
 def _numbered(traces: list[Trace], path: str, wanted: Sequence[int], notes: list[str]) -> None:
-    """Gives the processes of the traces the numbers of their ranks, and drops what is not wanted."""
+    """Numbers the processes of the traces by their ranks, and drops ranks that are not wanted."""
     formats = {t.format: Path(t.path).name for t in reversed(traces)}
     if len(formats) > 1:
         found = ", ".join(f"{name} ({formats[name]})" for name in sorted(formats))
@@ -97,7 +98,9 @@ def _numbered(traces: list[Trace], path: str, wanted: Sequence[int], notes: list
         ranks = _by_name([Path(t.path) for t in traces])
         if not ranks:
             ranks = list(range(len(traces)))
-            notes.append("neither the files nor their names say which rank each is of: their order by name is taken")
+            notes.append(
+                "neither the files nor their names say to which rank each belongs: ranks follow the order of the names"
+            )
     for k, rank in enumerate(ranks):
         if rank >= 0 and len(traces[k].processes) == 1:
             traces[k] = _renumbered(traces[k], rank)
@@ -125,8 +128,9 @@ def _numbered(traces: list[Trace], path: str, wanted: Sequence[int], notes: list
 
 
 def _by_name(paths: list[Path]) -> list[int]:
-    """The ranks by the names of the files: 'rank3', or else the one number in which they differ, if it counts from 0 or
-    1. Empty if the names do not say it."""
+    """The ranks from the names of the files: 'rank3', or else the only number in which the names differ.
+
+    That number must count from 0 or 1. The result is empty if the names do not give the ranks."""
     said = [_IN_NAME.findall(p.name) for p in paths]
     if all(said):
         return [int(s[-1]) for s in said]
@@ -156,8 +160,9 @@ class Shared:
 
 
 def _shared(traces: list[Trace]) -> list[Shared]:
-    """The n-th collective of a name in a communicator on each rank, where recordings that begin or end at other
-    collectives are shifted so that the ends agree."""
+    """Matches the n-th collective of a name in a communicator on all ranks.
+
+    Recordings that begin or end at different collectives are shifted so that the ends agree."""
     rows: dict[tuple[int, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for file, trace in enumerate(traces):
         kinds = [messages.kind(n) for n in trace.names]
@@ -191,11 +196,11 @@ def _shared(traces: list[Trace]) -> list[Shared]:
 
 
 def _shift(a: Trace, first: Ints, b: Trace, mine: Ints, alike: bool) -> int:
-    """Which of the `first` collectives of trace a is the first of `mine` in trace b.
+    """The index, among the `first` collectives of trace a, of the first of `mine` in trace b.
 
-    If their sizes must be `alike`, ValueError is raised where they are so nowhere. The differences of ends spread least
-    where the right ones are compared. Of shifts that are about as good, the one that leaves the fewest collectives
-    alone is taken, then the one with the least difference of clocks.
+    If their sizes must be `alike`, ValueError is raised if no shift makes them so. The right shift is the one with the
+    smallest spread of the differences of ends. Among shifts that are about as good, the one that leaves the fewest
+    collectives unmatched is taken, then the one with the smallest difference of clocks.
     """
     ends, other = a.end[first] + a.began, b.end[mine] + b.began
     size, others = a.bytes[first], b.bytes[mine]
@@ -221,7 +226,7 @@ def _shift(a: Trace, first: Ints, b: Trace, mine: Ints, alike: bool) -> int:
 
 
 def _aligned(traces: list[Trace], shared: list[Shared], path: str, notes: list[str]) -> list[int]:
-    """How much later (ns) the clock of each trace is than the common one."""
+    """The offset (ns) of the clock of each trace from the common clock."""
     kinds = [[messages.kind(n) for n in t.names] for t in traces]
     waits = []  # (collective, file), ns: the ends, NaN where not recorded
     starts = []
@@ -279,8 +284,9 @@ def _aligned(traces: list[Trace], shared: list[Shared], path: str, notes: list[s
 def _check_each(
     traces: list[Trace], ends: NDArray[np.float64], every: float, path: str, notes: list[str]
 ) -> None:  # fmt: skip
-    """Looks for a file whose collectives end away from those of most ranks, which follow each other `every` ns: it may
-    be of another run of the same program. A clock may drift."""
+    """Looks for a file whose collectives end far from those of most ranks: it may be of another run of the program.
+
+    Collectives follow each other every `every` ns. A clock may drift."""
     if len(traces) < 3:
         return  # either may be the wrong one
     common = np.nanmedian(ends, axis=1)
@@ -334,7 +340,7 @@ def _offsets(ends: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _table(traces: list[Trace], shifts: list[int], shared: list[Shared], path: str, notes: list[str]) -> Trace:
-    """The joined table. Collectives that not all of their ranks recorded get a name of their own."""
+    """The joined table. Collectives that some of their ranks did not record get a name of their own."""
     names: dict[str, int] = {}
     lines: dict[Line, int] = {}
     alone = _alone(len(traces), shared)
@@ -385,7 +391,7 @@ def _table(traces: list[Trace], shifts: list[int], shared: list[Shared], path: s
 
 
 def _alone(files: int, shared: list[Shared]) -> list[list[int]]:
-    """By file: the collectives that the files of other ranks of their communicator lack."""
+    """For each file, the collectives that the files of other ranks in the communicator lack."""
     found: list[list[int]] = [[] for _ in range(files)]
     for group in shared:
         lacking = (group.events < 0).any(axis=1)
@@ -395,7 +401,7 @@ def _alone(files: int, shared: list[Shared]) -> list[list[int]]:
 
 
 def _merged(notes: list[tuple[list[int], tuple[str, ...]]]) -> list[str]:
-    """The notes of all files; of those that differ only in their numbers, the first."""
+    """The notes of all files; only the first of those that differ only in their numbers."""
     found: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for processes, texts in notes:
         for text in texts:

@@ -46,7 +46,7 @@ def read(path: Path) -> Trace:
     with opened(path) as connection:
         tables = _names(connection)
         suffixes = dict.fromkeys(name[m.end() :] for name in tables if (m := _TABLE.match(name)))
-        # Views join the sets, and have their names without an identifier.
+        # Views join the sets; they have the names of the tables without an identifier.
         sets = [_Process(connection, suffix, builder) for suffix in suffixes if suffix or len(suffixes) == 1]
         for one in sets:
             one.add()
@@ -102,8 +102,9 @@ class _Process:
         return {}
 
     def _timed(self, table: str, columns: Sequence[str]) -> NDArray[np.int64] | None:
-        """Integer columns of the events of a table: first the start, the end, and the category and the link of the
-        event; -1 where there is none.
+        """Integer columns of the events of a table, -1 where there is no value.
+
+        The first are the start, the end, and the category and the link of the event.
         """
         have = self._columns(table)
         if not {"start", "end"} <= set(have):
@@ -137,7 +138,7 @@ class _Process:
         describe: Callable[..., tuple[int, int, int]],
         **more: NDArray[np.int64],
     ) -> None:
-        """Adds events; `describe` gives line, category and name for each combination of keys."""
+        """Adds events; `describe` returns line, category and name for each combination of keys."""
         code = np.zeros(len(rows), dtype=np.int64)
         for key in keys:
             values, which = np.unique(key, return_inverse=True)

@@ -1,8 +1,8 @@
 """Reader of JSON written by AMD's profilers.
 
 `rocprof --hip-trace|--hsa-trace` writes Chrome trace events with their times in `args`, and `rocprofv3 --output-format
-json` writes records by kind. The reader follows the profilers' documentation and published excerpts. The only
-real file at hand is one of rocprofv3 with kernels alone.
+json` writes records by kind. The reader follows the profilers' documentation and published excerpts. It was tested with
+a single real file, of rocprofv3 with kernels only.
 """
 
 from __future__ import annotations

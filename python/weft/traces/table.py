@@ -1,4 +1,4 @@
-"""The event table: what happened on which time line, from when to when, in columns.
+"""The event table: columns that say what happened on which time line, and from when to when.
 
 Every reader of this package fills it, whatever the format of the file, and all models and reports read only this table.
 """
@@ -81,7 +81,7 @@ class Trace:
     requires: NDArray[np.int64] | None = None
     notes: tuple[str, ...] = ()  # what the reader had to ignore or assume, in sentences
     epoch: int = 0  # time (ns since 1970) at which the file's clock is zero, if it says so
-    rank: int = -1  # whose trace the file is, if it says so
+    rank: int = -1  # the rank of the file, if it says so
     world: int = -1  # number of ranks of the run, if the file says so
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class Trace:
 
     @property
     def process_noun(self) -> str:
-        """What a process is called: 'rank' if the file or the processes' numbers say it, which then count from 0."""
+        """The name for a process: 'rank' if the file says so or the processes are numbered from 0, else 'process'."""
         processes = self.processes
         ranks = self.rank >= 0 or processes[-1] < self.world or processes == list(range(len(processes)))
         return "rank" if ranks else "process"
@@ -173,14 +173,17 @@ _LONGEST = 2**62  # nanoseconds, 146 years; longer differences of times would ov
 def in_time(start: Column, end: Column, on_stream: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The order by start. Of events that start together, the longer comes first, because it may contain the other.
 
-    On a stream nothing contains anything, and an event without length comes first: it is over when the other starts.
+    On a stream events do not contain others, so an event of length 0 comes first: it has ended when the other starts.
     """
     longest_first = np.where(on_stream & (start == end), np.iinfo(np.int64).min, -end)
     return np.lexsort((longest_first, start))
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The values in ascending order, each once: `np.unique`, which hashes, takes far longer where most are distinct."""
+    """The distinct values in ascending order.
+
+    `np.unique` hashes, which takes far longer if most values are distinct.
+    """
     ordered = np.sort(values)
     new = np.ones(len(ordered), dtype=bool)
     new[1:] = ordered[1:] != ordered[:-1]
@@ -201,7 +204,7 @@ def per_process(trace: Trace) -> list[NDArray[np.int64]]:
 
 
 def describe(trace: Trace, event: int) -> str:
-    """An event in words, for messages."""
+    """A description of an event, for messages."""
     line = trace.lines[trace.line[event]]
     owner = f" of process {line.process}" if line.process >= 0 else ""  # not known while the file is being read
     return (

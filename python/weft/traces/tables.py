@@ -4,8 +4,8 @@ It reads `nvprof --print-gpu-trace|--print-api-trace --csv`, `nsys stats --repor
 `rocprofv3 --output-format csv` and `rocpd convert`, and the enter and leave events that Pipit exports. Columns are
 recognised by their names, and units by these names or by the row of units that nvprof writes.
 
-rocprofv3 writes calls, markers, kernels and copies of a process to one table each. The tables that a folder or a list
-has of one process (`of_processes`) are read as one trace; calls and the work they launched have the same number there.
+rocprofv3 writes calls, markers, kernels and copies of a process to one table each. Tables of the same process in a
+folder or a list (`of_processes`) are read as one trace, in which calls and the work that they launched share a number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COLUMNS = {
     "stream": "stream", "strm": "stream", "streamid": "stream", "device": "device", "context": "context",
     "ctx": "context", "correlation_id": "correlation", "corrid": "correlation", "correlation id": "correlation",
     "bytes": "bytes", "size": "bytes", "event type": "event", "type": "type", "rank": "process",
-    # of rocprofv3; where it gives a queue and a stream, the queue comes first
+    # of rocprofv3; if it gives both a queue and a stream, the queue is used
     "start_timestamp": "start", "end_timestamp": "end", "kernel_name": "name", "function": "name", "direction": "name",
     "process_id": "process", "thread_id": "thread", "agent_id": "device", "queue_id": "stream", "stream_id": "stream",
     "kind": "type", "domain": "type", "source_agent_id": "device",
@@ -60,7 +60,7 @@ def _header(lines: list[str]) -> int | None:
 
 
 def of_processes(files: Sequence[Path]) -> list[list[Path]]:
-    """The files of each trace: rocprofv3's tables of one process, without its counters, and every other file alone."""
+    """The files of each trace: rocprofv3's tables of one process without its counters, or any other single file."""
     found: dict[tuple[Path, str | None], list[Path]] = {}
     for file in files:
         part = _PART.fullmatch(file.name)
@@ -202,7 +202,9 @@ class _Table:
             if key[0] or "process" in self.place:
                 self.process = key[0]
             number = re.fullmatch(r"\d{1,9}", self.process)
-            copies = "copies, " if self._cell(row, "type") == "MEMORY_COPY" else ""  # by other engines than kernels
+            copies = (
+                "copies, " if self._cell(row, "type") == "MEMORY_COPY" else ""
+            )  # copies use other engines than kernels
             words = copies + " ".join(f"{c} {v}" for c, v in zip(columns[1:], key[1:], strict=True) if v)
             process = int(number[0]) if number else 0
             line = self.builder.line(process, words or "thread", "stream" if on_stream else "host")

@@ -2,7 +2,7 @@
 
 A kernel carries one message or a group of them. Readers add an event of the host for each, named 'nccl send (…)' or
 'nccl recv (…)', with the other process in `peer`, `bytes`, the communicator in `group`, and the kernel's `correlation`.
-A kernel that carries a single message may say the same of itself.
+A kernel that carries a single message may have these values itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Transfer(NamedTuple):
 
 @dataclass
 class Transfers:
-    """The messages of all kernels, and, in words, those whose other side the trace lacks."""
+    """The messages of all kernels, and sentences on those whose other side is missing in the trace."""
 
     found: list[Transfer] = field(default_factory=list)
     alone: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Transfers:
 
 
 def operations(trace: Trace) -> list[str]:
-    """Of each name: 'send', 'recv' or 'sendrecv' if it is that of a message or of a kernel that carries some, or ''."""
+    """For each name: 'send', 'recv' or 'sendrecv' if it names a message or a kernel that carries messages; or ''."""
     found = [apis.collective(n) if n.startswith(("nccl", "rccl")) else "" for n in trace.names]
     return [f if f in (*SENDS, "sendrecv") else "" for f in found]
 
@@ -84,7 +84,7 @@ def tied(trace: Trace) -> Trace:
 
 
 def match(trace: Trace) -> Transfers:
-    """Matches what kernels send with what others receive: between two processes, in order within a communicator."""
+    """Matches the messages that kernels send and receive: between two processes, in order within a communicator."""
     kinds = operations(trace)
     kernels = np.flatnonzero(_kernels(trace, kinds))
     transfers = Transfers()

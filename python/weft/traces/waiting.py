@@ -1,4 +1,4 @@
-"""Events in which a thread of the host only waits, which is not work: by their names, or by what their thread does.
+"""Finds events in which a thread of the host only waits, by their names or by the activity of their thread.
 
 - Calls into the system or into Python's libraries that block until time passes or another thread acts (`nanosleep`,
   `threading.py: wait`), and PyTorch's `run_backward`, for which autograd's threads work. They may contain further calls
@@ -37,7 +37,7 @@ _QUERY = re.compile(r"(cuda|cu|hip)(Event|Stream)Query")
 
 
 def recognise(trace: Trace) -> Trace:
-    """The trace with the category `wait` on the events that only wait, and a note on those found by what they do."""
+    """The trace with the category `wait` on events that only wait, and a note on those found by their activity."""
     host = ~trace.on_stream()
     acting = host & trace.of(Category.launch, Category.sync, Category.copy, Category.mpi)
     idle = host & trace.of(Category.cpu, Category.other)
@@ -84,7 +84,7 @@ def _contains(trace: Trace, outer: NDArray[np.bool_], inner: NDArray[np.bool_]) 
 
 
 def _filling(trace: Trace, acting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mask of the events without others inside that fill a thread without calls, beside one that drives the device."""
+    """Mask of the events without others inside that fill a thread without calls, while another drives the device."""
     driving = acting & ~trace.of(Category.mpi)
     timed = ~trace.of(Category.other)
     long = timed & trace.of(Category.cpu)

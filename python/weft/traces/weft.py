@@ -55,7 +55,7 @@ def read(path: Path) -> Trace:
     labels: dict[Place, str] = {}
     lines: dict[Place, int] = {}
     rows: list[tuple[int, ...]] = []
-    kinds: dict[tuple[object, ...], tuple[int, int, str]] = {}  # of events that are alike
+    kinds: dict[tuple[object, ...], tuple[int, int, str]] = {}  # description of each kind of event
     for number, event in enumerate(Events(path, _Event)):
         try:
             if event.ph == "M" and event.name == "thread_name":

@@ -22,20 +22,20 @@ from weft.traces.table import COLUMNS, Category, Line, Trace, in_time
 
 _STEPS = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?$")
 _STEP = re.compile(r"(?:.*(?:step|iteration)\D{0,3})?0*(\d{1,9})$", re.IGNORECASE)
-_ANNOTATIONS = ", annotations"  # of streams, on lines of the host
-_LISTED = 8  # names in an error
+_ANNOTATIONS = ", annotations"  # annotations of streams are on lines of the host
+_LISTED = 8  # maximum number of names in an error
 
 
 @dataclass(frozen=True)
 class Window:
-    """What to keep of a trace; a field that is not given keeps everything.
+    """The part of a trace to keep; a field that is not given keeps everything.
 
     start, end   nanoseconds since the first event of the trace
     range        a range that the program named (NVTX, roctx, record_function): its NAME, NAME#K for its K-th occurrence
                  from 0, a pattern with * and ?, or the number of a step, or FIRST-LAST for several steps
     ranks        processes, by the number that the table has
     threads      threads of the host, by label or by the end of it: '7' keeps 'thread 7'
-    streams      streams of devices, likewise: '7' keeps 'device 0 stream 7'
+    streams      streams of devices, by label or by the end of it: '7' keeps 'device 0 stream 7'
     """
 
     start: int | None = None
@@ -51,10 +51,10 @@ class Window:
     def cut(self, trace: Trace) -> Trace:
         """The part of a trace inside this window.
 
-        Events that reach over its edges are clipped there, and bytes of copies are reduced in proportion. A range is
-        looked for in every process: each is cut to its own occurrences. Processes without the range are cut to the time
-        of all others.
-        Raises ValueError if the window names what the trace does not have, or if nothing is left.
+        Events that cross its edges are clipped there, and bytes of copies are reduced in proportion. A range is
+        searched in every process, and each process is cut to its own occurrences; processes without the range are cut
+        to the time of all others. Raises ValueError if the window names something that the trace does not have, or if
+        nothing is left.
         """
         if not self:
             return trace
@@ -134,8 +134,8 @@ WHOLE = Window()
 def spans(trace: Trace, text: str) -> list[NDArray[np.int64]]:
     """The first and last time of each occurrence of a range (see `Window.range`), as a row for each of `processes`.
 
-    The k-th occurrences of all processes belong together. Processes without the range take the time of the first
-    process that has it. Occurrences that overlap the one before are left out, as are those that not all processes have.
+    The k-th occurrences of all processes belong together. Processes without the range use the times of the first
+    process that has it. Occurrences that overlap the previous one or are missing in some processes are left out.
     """
     found = occurrences(trace, text)
     rows: dict[int, list[tuple[int, int]]] = {}
@@ -201,7 +201,7 @@ def occurrences(trace: Trace, text: str) -> NDArray[np.int64]:
 
 
 def named_ranges(trace: Trace) -> NDArray[np.bool_]:
-    """Mask of the ranges that the program named on its threads; calls into the system are none."""
+    """Mask of the ranges that the program named on its threads, without calls into the system."""
     system = np.array([line.label.endswith(", system") for line in trace.lines], dtype=bool)[trace.line]
     return _on_host(trace) & (trace.category == Category.other) & ~system
 
@@ -211,7 +211,7 @@ def _on_host(trace: Trace) -> NDArray[np.bool_]:
 
 
 def _near(trace: Trace, text: str) -> str:
-    """The names that a range could have had, for an error."""
+    """The names of existing ranges, for an error."""
     named = named_ranges(trace)
     names = [trace.names[i] for i in np.unique(trace.name[named if named.any() else _on_host(trace)])]
     near = get_close_matches(text, names, n=1)
@@ -264,7 +264,7 @@ def _said(
     clipped: NDArray[np.bool_],
     lone: int,
 ) -> str:
-    """What the window keeps and cuts, in a sentence."""
+    """A sentence on what the window keeps and cuts."""
     events = int(clipped.sum())
     text = (
         f"the window keeps {int(inside.sum()):,} of {len(trace):,} events, of the time from "

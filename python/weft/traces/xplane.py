@@ -59,7 +59,7 @@ _COLLECTIVE = re.compile(
 )
 _HOST_TRANSFER = re.compile(r"%?(infeed|outfeed)\b")
 _SIZE = re.compile(r"\bsize:(\d{1,18})\b")
-# Lines of a device that name what its other lines do.
+# Lines of a device that annotate its other lines.
 _DERIVED = (
     "Steps",
     "XLA Modules",
@@ -73,7 +73,7 @@ _LONGEST = 2**62
 
 
 def probe(head: Head) -> bool:
-    """The first field of the first plane, or its second after the number, is its name."""
+    """Whether the first field of the first plane, or its second after the number, is a name."""
     try:
         first = next(protobufs.fields(head.data), None)
         if first is None or first[:2] != (1, protobufs.BYTES) or not isinstance(first[2], bytes):
@@ -227,7 +227,7 @@ class _Plane:
 
 @dataclass(frozen=True)
 class _Events:
-    """Columns of the events of a line: times in ns, numbers of names, and what is known of them, else -1."""
+    """Columns of the events of a line: times in ns, numbers of names, and further values, -1 if not known."""
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
