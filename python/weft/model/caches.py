@@ -1,9 +1,9 @@
-"""What a cache holds of a problem: the share of its data that comes from memory.
+"""The share of a problem's data that comes from memory rather than from a cache.
 
-A cache that replaces what was unused for longest holds nothing of data that exceed it and are read in turns. It does
-this set by set. A set serves the pages of one colour, and holds as many of them as it has ways. Pages lie anywhere in
-physical memory, so the number of other pages of a page's colour follows Poisson's distribution, and the page stays in
-the cache if they are fewer than the ways (Kessler and Hill, Page placement algorithms for large real-indexed caches,
+A cache that replaces the least recently used line keeps nothing of data that exceed it and are read cyclically. This
+holds for each set. A set serves the pages of one colour, and holds as many of them as it has ways. Pages lie anywhere
+in physical memory, so the number of other pages with a page's colour follows a Poisson distribution, and the page stays
+in the cache if they are fewer than the ways (Kessler and Hill, Page placement algorithms for large real-indexed caches,
 1992).
 """
 
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from scipy.special import gammainc
 
-WAYS = 16  # of last-level caches; more ways make the change from cache to memory more abrupt
-# A step of maxwell and an iteration of poisson read all their data before they come back to the first. A step of flow
-# is made of many solves and products that come back to parts of the data of any size up to all.
+WAYS = 16  # ways of a last-level cache; more ways make the change from cache to memory more abrupt
+# A step of maxwell and an iteration of poisson read all their data before they read any of it again. A step of flow has
+# many solves and products, which read parts of the data of any size again.
 IN_PARTS = ("flow",)
 
 

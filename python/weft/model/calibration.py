@@ -47,7 +47,7 @@ def calibrate_poisson(machine: Machine, foms: dict[int, float], order: int, elem
     ideal = with_constants(machine, ones, "calibration")
 
     def row(ranks: int) -> tuple[float, float, float]:
-        """The measured time less reductions, the time of launches, and that of the exchange at the links' rates."""
+        """The measured time minus reductions, the time of launches, and that of the exchange at the links' rates."""
         phases = project.poisson(ideal, ranks, order=order, elements_per_rank=elements_per_rank).phases
         seconds = formulas.fom_flops(size).value * ranks / (foms[ranks] * 1e9)
         return seconds - phases.get("reductions", 0.0), phases["stream"] - moved, phases.get("exchange", 0.0)
@@ -102,9 +102,9 @@ def packing_efficiency(machine: Machine) -> float:
 def all_to_all_rate(rows: Sequence[AllToAll], *, host: bool = False) -> float:
     """Byte/s per rank between nodes from GESTS Tables 10 to 14, of the messages to all other ranks.
 
-    The fastest at each message size counts, because contention with other jobs only adds time (section 4.1). Of these,
-    the median over message sizes is taken: the rates show no trend below it. Jobs inside one group and those on 8192
-    nodes, whose global links are full, do not count.
+    The result is the median over message sizes of the fastest rate at each size, because contention with other jobs
+    only adds time (section 4.1), and because the rates show no trend with size. Jobs inside one group and those on 8192
+    nodes, whose global links are full, are excluded.
     """
     fastest: dict[float, float] = {}
     for row in rows:
@@ -185,7 +185,7 @@ def calibrate_maxwell(machine: Machine) -> dict[str, float]:
 
 
 def poisson_foms(name: str, without: int | None = None) -> dict[int, float]:
-    """The rows of hipBone's Table 2 that calibrate a machine; without one of these, all others do."""
+    """The rows of hipBone's Table 2 that calibrate a machine; if one of them is missing, all others are used."""
     table, used = published.HIPBONE_TABLE_2[name], published.HIPBONE_CALIBRATION[name]
     return {p: fom for p, fom in table.items() if p != without and (p in used or without in used)}
 

@@ -1,4 +1,4 @@
-"""The longest chain of a replayed run: what its duration consists of, back from its end along what was waited for."""
+"""The longest chain of a replayed run: its duration by parts, found by following waits backwards from the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = {KERNEL: "kernels", COPY: "copies", COLLECTIVE: "collectives on streams"
 
 @dataclass
 class Times:
-    """When everything happened in a replay, in seconds (-1: not yet), and because of what.
+    """The times of all events in a replay, in seconds (-1: not yet), and their causes.
 
     began_by and returned_by have the calls that began or returned because of something other than their own thread. A
     piece of work started because of the work before it on its stream, because of its launch (`by_launch`), or because
@@ -25,7 +25,7 @@ class Times:
     handed: memoryview[float]  # launch of each piece of work
     started: memoryview[float]
     done: memoryview[float]
-    began: memoryview[float]  # of each call, after it had room in its queue
+    began: memoryview[float]  # begin of each call, after it had room in its queue
     returned: memoryview[float]
     by_launch: bytearray
     arrived: list[tuple[float, int]]  # the latest arrival at each meeting, and its call, or -1 - its work
@@ -37,7 +37,7 @@ class Times:
 
 
 def longest_chain(source: Program, times: Times, end: float) -> dict[str, float]:
-    """Seconds of the chain that ends at `end` by what it consists of; they add up to `end`."""
+    """Seconds of the chain that ends at `end`, by kind of part; they add up to `end`."""
     calls, work = source.calls, source.work
     caller = np.full(len(work), -1, dtype=np.int64)
     caller[calls.launched] = np.repeat(np.arange(len(calls)), np.diff(calls.launch_first))

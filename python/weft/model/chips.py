@@ -1,6 +1,6 @@
 """The GPUs that `weft model kernels` knows: rates and latencies of a multiprocessor, each with its source.
 
-Rates are per clock and multiprocessor. Where no published measurement was found, the source says what stands in.
+Rates are per clock and multiprocessor. Where no published measurement was found, the source names the substitute.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Chip:
-    """A GPU of NVIDIA, as its multiprocessors see it."""
+    """An NVIDIA GPU: the rates and latencies that its multiprocessors see."""
 
     title: str
     clock: Figure  # Hz
     multiprocessors: Figure
     memory: Figure  # byte/s of the data sheet
-    stream_share: Figure  # of `memory` that a streaming kernel reaches
+    stream_share: Figure  # share of `memory` that a streaming kernel reaches
     l2: Figure  # byte/s between L2 and all multiprocessors
     l2_capacity: Figure  # bytes
     block_rate: Figure  # blocks per second that all multiprocessors together can begin
@@ -48,7 +48,7 @@ class Chip:
     integer: Figure  # lanes, other than multiply-adds
     special: Figure  # lanes
     global_latency: Figure  # clocks, unloaded
-    l2_latency: Figure  # clocks, of what was prefetched
+    l2_latency: Figure  # clocks, for prefetched data
     shared_latency: Figure  # clocks
     multiprocessor: Multiprocessor
     multiprocessor_source: str = PROGRAMMING_GUIDE

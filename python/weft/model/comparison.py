@@ -14,7 +14,7 @@ from weft.model import calibration, project, published
 from weft.model.machine import Machine, load, with_constants
 from weft.model.published import Gests
 
-LEVEL = 0.95  # of the published values that a range should hold
+LEVEL = 0.95  # share of the published values that a range should hold
 Measure = Literal["value", "gain", "share"]
 
 
@@ -23,7 +23,8 @@ class Row:
     """A published figure, `low` to `high` where a range is printed, and its projection.
 
     `measure` says what the error is relative to: a value to itself, a gain g of time to 1 + g, and a share of the time
-    to the whole time. `size` is what the projection depends on; `group` names the rows that are held out together.
+    to the whole time. `size` is the size on which the projection depends; `group` names the rows that are held out
+    together.
     """
 
     paper: str
@@ -47,7 +48,7 @@ class Row:
 
     @property
     def error(self) -> float:
-        """The error of the projection, relative to what the figure is a part of; 0 inside a printed range."""
+        """The error of the projection, relative to the quantity that `measure` names; 0 inside a printed range."""
         if self.measure == "share":
             return self.projected - self.published
         one = 1.0 if self.measure == "gain" else 0.0
@@ -55,7 +56,7 @@ class Row:
 
     @property
     def distance(self) -> float:
-        """The error as a distance of logarithms, by which ranges are widened both ways alike."""
+        """The error as a distance of logarithms, by which ranges are widened equally in both directions."""
         return abs(math.log1p(self.error))
 
     @property
@@ -201,7 +202,7 @@ def phase_errors(rows: Iterable[Row]) -> dict[str, list[float]]:
 def half_width(rows: Sequence[Row]) -> float:
     """The distance that holds a share LEVEL of new rows like these: the conformal quantile of their distances.
 
-    With n rows this is the ceil((n + 1) LEVEL)-th smallest, and the largest where n is too small for that.
+    With n rows this is the ceil((n + 1) LEVEL)-th smallest distance, or the largest if n is too small for that.
     """
     distances = sorted(row.distance for row in predicted(rows))
     return distances[min(len(distances), math.ceil((len(distances) + 1) * LEVEL)) - 1]

@@ -1,4 +1,4 @@
-"""What the trace of a run says about its messages: how many, how large, and how much work hides them."""
+"""The messages of a run, counted in its trace: their number, their size, and the work that hides them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from weft.model.result import ModelError
 from weft.traces import messages
 from weft.traces.table import Category, Trace
 
-# The span of weft's own traces (docs/trace.md) that holds iterations or steps, and which of its occurrences: the solve
-# behind the warm-up, the profiled steps, every step.
+# The span of weft's own traces (docs/trace.md) that holds iterations or steps, and its occurrences that are used: the
+# solve after the warm-up, the profiled steps, or every step.
 SPANS = {
     "poisson": ("conjugate gradients", slice(1, 2)),
     "maxwell": ("step", slice(1, 2)),
@@ -26,7 +26,7 @@ SPANS = {
 
 @dataclass(frozen=True)
 class Counted:
-    """Messages of a run per iteration or step: of the rank with most of them, and the mean of all for `overlap`."""
+    """Messages of a run per iteration or step on the rank with most of them; `overlap` is the mean over all ranks."""
 
     messages: float  # sent to other ranks
     bytes: float  # in these messages
@@ -35,7 +35,7 @@ class Counted:
 
 
 def counted(evidence: Evidence, workload: str) -> Counted | None:
-    """What the `trace.json` beside a run's record says; None if there is none, or nobody else to talk to."""
+    """The messages in the `trace.json` next to a run's record; None without such a file, or on a single rank."""
     file = evidence.path.parent / "trace.json"
     if workload not in SPANS or evidence.ranks == 1 or not file.exists():
         return None
@@ -44,7 +44,7 @@ def counted(evidence: Evidence, workload: str) -> Counted | None:
     return _counted(file, file.stat().st_mtime_ns, workload, times)
 
 
-@lru_cache(maxsize=256)  # runs are held out of a calibration in turn, and each of them reads the traces of the others
+@lru_cache(maxsize=256)  # runs are held out of a calibration in turn, and each time the other traces are read
 def _counted(file: Path, written: int, workload: str, times: int) -> Counted:
     try:
         trace, (name, which) = traces.load(file), SPANS[workload]

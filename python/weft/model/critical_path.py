@@ -29,7 +29,7 @@ from weft.traces import Category, Trace
 from weft.traces.launches import Launches
 
 SKEW = 2000  # ns; clocks of host and device, rounded to microseconds, may disagree by this much
-KINDS = ("", "between calls", "launch delay", "between kernels", "wait")  # of edges; '': inside an event
+KINDS = ("", "between calls", "launch delay", "between kernels", "wait")  # kinds of edges; '': inside an event
 INSIDE, CALLS, LAUNCH, KERNELS, WAIT = range(len(KINDS))
 
 
@@ -69,8 +69,9 @@ def critical_path(trace: Trace) -> CriticalPath:
 
 
 class _Graph:
-    """Nodes 2 i and 2 i + 1 are the start and end of event i. Edges are kept in columns: a million events have three
-    million.
+    """Nodes 2 i and 2 i + 1 are the start and end of event i.
+
+    Edges are kept in columns, because a million events have three million edges.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -92,7 +93,7 @@ class _Graph:
         self.edges.append((earlier, later, np.broadcast_to(kind, earlier.shape), np.broadcast_to(free, earlier.shape)))
 
     def _needs(self) -> NDArray[np.int64]:
-        """Pairs of a waiting event and the work it waits for: calls for work on any stream, work for that of others.
+        """Pairs of a waiting event and the work it waits for: calls wait for any stream, work waits for other streams.
 
         Calls that wait for nothing are paired with -1.
         """
@@ -218,7 +219,7 @@ class _Graph:
             here = far[node]
             for edge in leaving[first[node] : first[node + 1]]:
                 end, then = to[edge], here + takes[edge]
-                if then > far[end] or (then == far[end] and edge < by[end]):  # of equal edges the first counts
+                if then > far[end] or (then == far[end] and edge < by[end]):  # the first of equal edges is used
                     far[end], by[end] = then, edge
                 missing[end] -= 1
                 if missing[end] == 0:

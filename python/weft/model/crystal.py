@@ -1,6 +1,6 @@
-"""The crystal router's messages: ceil(log2 P) steps, in each of which every group of ranks is halved.
+"""The messages of the crystal router, which takes ceil(log2 P) steps and halves every group of ranks in each.
 
-A rank sends what is meant for the other half to one partner there (cpp/weft/exchange/crystal.cpp, docs/exchange.md).
+A rank sends the parcels for the other half to one partner there (cpp/weft/exchange/crystal.cpp, docs/exchange.md).
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ Floats = NDArray[np.float64]
 
 
 def steps(source: Ints, target: Ints, size: Floats, ranks: int) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """The parcels that move in each step: from which rank, to which rank, and their sizes.
+    """The parcels that move in each step: their sending ranks, receiving ranks, and sizes.
 
-    Parcel k is meant to go from rank source[k] to rank target[k]. All that a rank sends in a step is one message.
+    Parcel k goes from rank source[k] to rank target[k]. A rank sends all its parcels of a step in one message.
     """
     holder = np.array(source)
-    first, count = np.zeros_like(holder), np.full_like(holder, ranks)  # of the group that holder and target are in
+    first, count = (
+        np.zeros_like(holder),
+        np.full_like(holder, ranks),
+    )  # bounds of the group that contains holder and target
     for _ in range(max(0, (ranks - 1).bit_length())):
         lower = (count + 1) // 2  # the lower half is the larger one
         middle = first + lower

@@ -409,7 +409,7 @@ def supernode_levels(blocks: Supernodes) -> int:
 # --- the report's questions ----------------------------------------------------------------------------------------
 
 
-SIZES = "messages at exact sizes"  # the effect of the sizes that section 4.1 rounds up
+SIZES = "messages at exact sizes"  # shows the effect of the sizes that section 4.1 rounds up
 
 
 def exact_sizes(cluster: Cluster) -> Cluster:

@@ -22,7 +22,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Device(BaseModel):
-    """The part of a file's `machine` that says on what device."""
+    """The part of a file's `machine` that describes the device."""
 
     name: str
     backend: str = ""
@@ -37,7 +37,7 @@ class Caches(BaseModel):
 
 
 class Place(BaseModel):
-    """The part of a file's `machine` that says where it was measured."""
+    """The part of a file's `machine` that describes where the measurement was made."""
 
     ranks: Count
     ranks_per_node: Count
@@ -135,7 +135,7 @@ def _place(machine: object, file: Path) -> Place:
 
 
 def sourced(values: Sequence[tuple[float, Evidence]]) -> dict[str, float | str]:
-    """The median of measured values, and as its source where they come from, with their spread."""
+    """The median of measured values; its source names their files and their spread."""
     numbers = np.array([value for value, _ in values])
     middle = float(np.median(numbers))
     if not np.isfinite(numbers).all() or (numbers < 0).any():

@@ -1,4 +1,4 @@
-"""A program at more ranks, or at another size, than it was measured at: each term of its time by its own scaling law.
+"""Extrapolates a program to more ranks, or to another size, with a scaling law for each term of its time.
 
 Terms come from run records of weft, traces, or a table. The laws are those of `weft.model.scaling_laws`. Where all runs
 are traces whose messages are matched, the time in MPI may also follow their number and bytes, each with its own law.
@@ -32,7 +32,7 @@ Scaling = Literal["strong", "weak"]
 class Run:
     """One run: ranks, points of the whole problem (None if not known), and seconds by term.
 
-    `messages` and `bytes` are those that a rank sends, in the mean over the ranks; None if they are not known.
+    `messages` and `bytes` are those that a rank sends, as a mean over the ranks; None if they are not known.
     """
 
     where: str
@@ -85,7 +85,7 @@ def read_table(path: Path) -> list[Run] | None:
 
 
 def _of_record(path: Path) -> Run:
-    """A run of weft: the seconds of an iteration or step, divided up as its breakdown is."""
+    """A run of weft: the seconds of an iteration or step, divided in proportion to its breakdown."""
     from weft.model import evidence, sources
     from weft.model.recorded_run import run_of
 
@@ -182,7 +182,7 @@ class Program:
 
     runs: tuple[Run, ...]
     terms: tuple[Term, ...]
-    traffic: Mapping[str, Fitted]  # messages and bytes that a rank sends, where all runs are traces that say them
+    traffic: Mapping[str, Fitted]  # messages and bytes that a rank sends, if all runs are traces that have them
     notes: tuple[str, ...]
 
     def at(self, ranks: int, points: float) -> dict[str, tuple[float, float, float]]:
@@ -190,7 +190,7 @@ class Program:
         return {term.name: term.law.at(ranks, points / ranks) for term in self.terms}
 
     def points_at(self, ranks: int) -> float:
-        """The problem for another number of ranks: as large as the runs', or as large per rank."""
+        """The size of the problem on another number of ranks: that of the runs, in total or per rank."""
         sizes = {float(run.points or 0) for run in self.runs}
         per_rank = [float(run.points or 0) / run.ranks for run in self.runs]
         if len(sizes) == 1:

@@ -1,4 +1,4 @@
-"""What the links that switches and routers share leave to a job: global links, uplinks of leaves, links of a torus.
+"""The rate that a job gets from shared links between switches: global links, uplinks of leaves, links of a torus.
 
 A rank's share of the network is the least of three rates: its own injection, its part of the node's card, and its part
 of these links for the pattern at hand. Placement of a job: on a dragonfly, evenly over all groups (over one group, if
@@ -15,15 +15,15 @@ from weft.model.machine import Machine, Topology
 
 @dataclass(frozen=True)
 class Fabric:
-    """What a job gets of the shared links, in byte/s per direction; infinite where they are no limit."""
+    """The rates of the shared links for a job, in byte/s per direction; infinite where they do not limit it."""
 
-    groups: int  # groups of a dragonfly or leaves of a tree that the job's nodes are on
-    group_rate: float  # of all that leaves one of these groups
-    random_rate: float  # of one rank whose messages go to random places in the job
+    groups: int  # number of groups of a dragonfly or leaves of a tree that contain nodes of the job
+    group_rate: float  # rate of all data that leaves one of these groups
+    random_rate: float  # rate of one rank whose messages go to random places in the job
 
 
 def fabric(machine: Machine, ranks: int) -> Fabric:
-    """The shared links of a job with this many ranks. A machine without a topology has none that limit."""
+    """The shared links of a job with this many ranks. Those of a machine without a topology are not a limit."""
     topology = machine.topology
     nodes = -(-ranks // machine.ranks_per_node)
     if topology is None or topology.kind == "full" or nodes == 1:
@@ -44,12 +44,14 @@ def fabric(machine: Machine, ranks: int) -> Fabric:
         links = each * (all_groups - 1)  # to every other group: under detours, all of them carry the job's messages
     if groups == 1:
         return Fabric(1, math.inf, math.inf)
-    leaving = ranks / groups * (groups - 1) / groups  # ranks' worth of data that leaves a group if all goes anywhere
+    leaving = (
+        ranks / groups * (groups - 1) / groups
+    )  # number of ranks whose whole data leaves a group if messages go anywhere
     return Fabric(groups, links * rate, links * rate / leaving)
 
 
 def _torus_rate(topology: Topology, nodes: int, ranks: int, rate: float) -> float:
-    """Byte/s per rank at which random traffic fills the busiest direction of a torus, whose hops are its mean ones."""
+    """Byte/s per rank at which random traffic saturates the busiest direction of a torus, from the mean hops."""
     routers = -(-nodes // topology.nodes_per_router)
     widths = topology.widths or (1,) * len(topology.sizes)
     rates = []
@@ -62,7 +64,7 @@ def _torus_rate(topology: Topology, nodes: int, ranks: int, rate: float) -> floa
 
 
 def _box(sizes: tuple[int, ...], routers: int) -> list[float]:
-    """The extents of a box of about `routers` routers in a torus of these sizes, as nearly a cube as fits."""
+    """The extents of a box of about `routers` routers in a torus of these sizes, as nearly cubic as possible."""
     extents: list[float] = [1.0] * len(sizes)
     left, open_ = float(routers), sorted(range(len(sizes)), key=lambda k: sizes[k])
     for place, k in enumerate(open_):

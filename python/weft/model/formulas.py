@@ -120,7 +120,7 @@ class Method:
     screened: bool = False  # a term c u, added by a pass over vectors
 
     def shapes(self, size: Size) -> dict[str, int]:
-        """The elements by how kernels get their metric."""
+        """The numbers of elements by the form of their metric."""
         stored = size.elements if self.geometry == "stored" else self.stored_elements
         trilinear = size.elements - stored - self.parallelepipeds
         return {"parallelepiped": self.parallelepipeds, "trilinear": trilinear, "stored": stored}

@@ -1,4 +1,4 @@
-"""How far a calibrated machine is off for runs that it was not calibrated on: each problem is held out in turn."""
+"""The errors of a calibrated machine for runs that were not used for calibration: each problem is held out in turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.model.machine import Accuracy, Machine
 from weft.model.recorded_run import Run
 from weft.model.result import ModelError
 
-LEAST = 3  # problems that must have been held out: fewer say nothing of others
+LEAST = 3  # least number of held-out problems: fewer say nothing about others
 SMALLEST = 1e-6  # an accuracy is above zero
 
 

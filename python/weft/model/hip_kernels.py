@@ -1,6 +1,6 @@
 """Registers, shared memory and spills of weft's kernels on AMD GPUs, from the metadata of their code objects.
 
-Recorded by benchmarks/hip_resources.py for gfx90a and gfx942, without a GPU; kept in hip_resources.jsonl. There is no
+benchmarks/hip_resources.py recorded them for gfx90a and gfx942, without a GPU, in hip_resources.jsonl. There is no
 emulator of AMD's machine code, so no rates are predicted.
 """
 
@@ -24,7 +24,7 @@ GPUS = {
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes per lane (registers), per wave (scalar registers) and per block (LDS)."""
+    """The resources of a kernel per lane (registers), per wave (scalar registers) and per block (LDS)."""
 
     architecture: str
     kernel: str  # file.name
@@ -47,7 +47,7 @@ class Resources:
 
 @functools.cache
 def recorded() -> tuple[dict[str, str], list[Resources]]:
-    """How the resources were recorded, and the resources."""
+    """A description of how the resources were recorded, and the resources."""
     head, lines = read_record("hip_resources.jsonl")
     return head, [Resources(**line) for line in lines]
 

@@ -1,7 +1,7 @@
-"""What the instructions of the Poisson operator's SIMD kernels allow at most.
+"""An upper bound on the speed of the Poisson operator's SIMD kernels, from their instructions.
 
 benchmarks/instruction_mix.py has counted the instructions of every kernel, per point and vector of elements, in double
-precision; instructions.jsonl beside this file is its record. A core can start only so many of each class per cycle.
+precision, and has written instructions.jsonl next to this file. A core can start only so many of each class per cycle.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Kernel:
 
     vectors: str  # avx512 or avx2
     order: int
-    shape: str  # of its elements: parallelepiped, trilinear or stored
-    work: str  # operator; or merged: an iteration of merged CG
-    access: str  # to surface points, as `weft.Poisson.choices` names it
+    shape: str  # shape of its elements: parallelepiped, trilinear or stored
+    work: str  # operator, or merged: an iteration of merged CG
+    access: str  # access to surface points, as `weft.Poisson.choices` names it
 
 
 @functools.cache
@@ -44,7 +44,7 @@ def recorded() -> dict[Kernel, Mix]:
 def combined(mixes: Mapping[Kernel, Mix], kernel: Kernel) -> Mix | None:
     """The mix of a kernel of a counted order.
 
-    The shape changes the planes of a block alone, and access and work change all else: the differences add up.
+    The shape affects only the planes of a block, and access and work affect everything else, so the differences add up.
     """
 
     def of(shape: str, work: str, access: str) -> Mix | None:
@@ -85,7 +85,7 @@ def mix(kernel: Kernel, mixes: Mapping[Kernel, Mix] | None = None) -> Mix | None
 
 
 def cycles(core: Core, mix: Mapping[str, float]) -> dict[str, float]:
-    """The cycles that a core needs at least for a mix, by what limits it; the largest counts."""
+    """Lower bounds on the cycles that a core needs for a mix, by limiting resource; the largest one holds."""
     gathers, scatters = mix.get("gather", 0.0), mix.get("scatter", 0.0)
     products, additions = mix.get("multiply", 0.0), mix.get("add", 0.0)
     shuffles, divisions = mix.get("shuffle", 0.0), mix.get("divide", 0.0)

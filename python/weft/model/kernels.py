@@ -1,4 +1,4 @@
-"""The limit of each GPU kernel on a GPU, from what its machine code does on the emulator. See docs/model-kernels.md.
+"""The limit of each GPU kernel, from counters of its machine code on an emulator. See docs/model-kernels.md.
 
 The counters were recorded by benchmarks/kernel_counters.py from sm_90 machine code, and are kept in
 kernel_counters.jsonl. A kernel's blocks are customers of a closed queueing network; its throughput is that of exact
@@ -23,19 +23,19 @@ METHOD = "kernels"
 SECTOR = 32  # bytes
 LANES = 32
 MATRIX = 8 * 8 * 4  # multiply-adds of one matrix instruction on doubles
-SCHEDULERS = 4  # of a multiprocessor; each issues an instruction per clock
+SCHEDULERS = 4  # schedulers of a multiprocessor; each issues an instruction per clock
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What the launches of one kernel did in one run, in total."""
+    """The counters of one kernel, summed over its launches in one run."""
 
     run: str  # workload of benchmarks/kernel_counters.cpp
     kernel: str  # file.name
     real: str  # double or float
     order: int  # of the run
     tile: int  # elements per block, 1 if the kernel has no tiles
-    elements: int  # that the launches of the Poisson operator covered; 0 for other kernels
+    elements: int  # elements covered by the launches of the Poisson operator; 0 for other kernels
     blocks: int
     threads: int  # in all blocks
     registers: int  # per thread
@@ -83,7 +83,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Clocks of a multiprocessor per block, by resource, and what follows from them."""
+    """Clocks of a multiprocessor per block, by resource, and derived figures."""
 
     counters: Counters
     chip: Chip
@@ -101,15 +101,15 @@ class Prediction:
 
     @property
     def share_without_l2(self) -> float:
-        """The same if the L2 kept nothing from block to block: a lower bound for meshes that are too large for it."""
+        """`share` if the L2 kept nothing from block to block: a lower bound for meshes that are too large for it."""
         return self.least / self.total_without_l2
 
     @property
     def largest_cube(self) -> float:
-        """Points of the largest cube of elements for which the L2 holds what the operator uses of one layer of them.
+        """Points of the largest cube of elements for which the L2 holds the operator's data of one layer of elements.
 
-        Elements are taken in the order of their coordinates. Up to this size, the neighbours find in the L2 what they
-        share; far beyond it `share_without_l2` holds. 0 for other kernels.
+        Elements are processed in the order of their coordinates. Up to this size, neighbours find their shared data in
+        the L2; far beyond it `share_without_l2` holds. 0 for other kernels.
         """
         c = self.counters
         per_element = self.least_bytes * c.blocks / c.elements if c.points else 0.0
@@ -118,12 +118,12 @@ class Prediction:
 
     @property
     def limit(self) -> str:
-        """The resource that needs most clocks."""
+        """The resource that needs the most clocks."""
         return max(self.clocks, key=lambda name: self.clocks[name])
 
     @property
     def seconds(self) -> float:
-        """Time of the counted launches, if every multiprocessor had its share of the blocks all the time."""
+        """Time of the counted launches if every multiprocessor always had its share of the blocks."""
         blocks = self.counters.blocks / self.chip.multiprocessors.value
         return blocks * self.total / self.chip.clock.value
 
@@ -143,7 +143,7 @@ def mean_value_analysis(customers: int, demands: Sequence[float], delay: float) 
 
 
 def resources(counters: Counters, chip: Chip) -> dict[str, float]:
-    """Clocks that a multiprocessor needs per block on each resource, if nothing else held it up."""
+    """Clocks that a multiprocessor needs per block on each resource, without any other limit."""
     c, blocks = counters, counters.blocks
     pipes = c.pipes
     read, written = c.memory_sectors
@@ -153,9 +153,9 @@ def resources(counters: Counters, chip: Chip) -> dict[str, float]:
         "L2": SECTOR * (c.block_sectors + c.stores[1]) / chip.per_clock(chip.l2.value),
         "LSU": wavefronts,
         "issue": c.instructions / SCHEDULERS,
-        # Matrix multiply-adds of doubles take the same pipe (docs/model-kernels.md).
+        # Matrix multiply-adds of doubles use the same pipe (docs/model-kernels.md).
         "FP64": pipes["f64"] * LANES / chip.fp64.value + pipes["tensor"] * MATRIX / chip.fp64_matrix.value,
-        # With integer multiply-adds, which 64 of the FP32 lanes of each of these GPUs can do.
+        # Includes integer multiply-adds, which 64 of the FP32 lanes of each of these GPUs can execute.
         "FP32": max(pipes["f32"] * LANES / chip.fp32.value, pipes["imad"] * LANES / 64),
         "integer": pipes["integer"] * LANES / chip.integer.value,
         "special": pipes["special"] * LANES / chip.special.value,
@@ -183,7 +183,8 @@ def predict(counters: Counters, chip: Chip) -> Prediction:
     clocks = resources(c, chip)
     from_memory, from_l2, from_shared, other = (value / c.blocks for value in c.path)
     inside = max(value for name, value in clocks.items() if name not in ("DRAM", "L2", "blocks"))
-    # A block alone: the latencies of memory, and of the chain inside what its own use of the pipes does not cover.
+    # A block alone: the latencies of memory and of its chain of instructions, as far as its use of the pipes does not
+    # hide them.
     chain = from_shared * chip.shared_latency.value + other
     waits = from_memory * chip.global_latency.value + from_l2 * chip.l2_latency.value
     delay = waits + max(0.0, chain - inside)
@@ -212,7 +213,7 @@ def parse(line: dict[str, Any]) -> Counters:
 
 
 def read_record(name: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
-    """The lines of a record that comes with weft: the first, which says how it was made, and the others."""
+    """The lines of a record that comes with weft: the first, which describes its origin, and the others."""
     text = (files("weft.model") / name).read_text(encoding="utf-8")
     head, *lines = (json.loads(line) for line in text.splitlines())
     return head, lines
@@ -220,7 +221,7 @@ def read_record(name: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
 
 @functools.cache
 def recorded() -> tuple[dict[str, str], list[Counters]]:
-    """How the counters were recorded, and the counters."""
+    """A description of how the counters were recorded, and the counters."""
     head, lines = read_record("kernel_counters.jsonl")
     return head, [parse(line) for line in lines]
 

@@ -34,7 +34,7 @@ PARTIAL = "PARTIAL"
 OWN = ("METHOD-CHECK", "INFERRED", "CONSISTENCY-ONLY", "NOT-REPRODUCIBLE")
 VERDICTS = (REPRODUCES, WITHIN, MISMATCH, INCONSISTENT, PARTIAL, *OWN)
 DIFFERS = "DIFFERS"  # the outcome is not that of the ledger's own computation
-SHIPPED = Path(__file__).with_name("ledgers")  # figures that the sources of weft's methods published
+SHIPPED = Path(__file__).with_name("ledgers")  # folder of figures published by the sources of weft's methods
 KEYS = ("id", "method", "inputs", "claimed_output", "computed_output", "verdict")
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)

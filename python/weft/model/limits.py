@@ -1,7 +1,7 @@
-"""How near a run is to each of its limits, and which of them binds.
+"""The limits of a run: how close it is to each of them, and which one binds.
 
-Three limits, each a time that the work takes at least: its bytes over the bandwidth, its operations over the peak of
-multiply-adds, both measured in the same run, and its instructions over what the processor's cores start per cycle.
+Each limit is a lower bound on the time of the work: its bytes over the bandwidth, and its operations over the peak of
+multiply-adds, both measured in the same run; and its instructions over the rate at which the cores can start them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.record import Limit
 def limits(
     seconds: float, moved: float, bandwidth: float, flops: float, peak: float, counted: Limit | None = None
 ) -> list[Limit]:
-    """The limits of work that took `seconds`, first the one that binds: its least time is the largest.
+    """The limits of work that took `seconds`; the first one binds, because its lower bound is the largest.
 
     `moved` bytes at a `bandwidth` in byte/s, and `flops` at a `peak` in FLOP/s, both of all ranks. `counted`: the limit
     by instructions, if there is one (`by_instructions`); its share is filled in here.
@@ -43,8 +43,9 @@ def limits(
 def by_instructions(size: Size, method: Method, work: str, access: str, vectors: str, peak: float) -> Limit | None:
     """The limit by instructions of an application of the operator, or of an iteration of merged CG (`work`).
 
-    `access`: to surface points, `vectors`: those of the host, `peak`: FLOP/s of all ranks' multiply-adds, from which
-    the cycles per second follow. None where nothing was counted: other kernels than SIMD, other work, single precision.
+    `access`: the access to surface points; `vectors`: those of the host; `peak`: FLOP/s of all ranks' multiply-adds,
+    from which the cycles per second follow. None if no instructions were counted: for kernels other than SIMD, other
+    work, and single precision.
     """
     core = processors.core(processors.microarchitecture(), vectors)
     if core is None or method.kernels != "simd" or size.word != 8:

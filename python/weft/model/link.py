@@ -221,7 +221,7 @@ def transfer_results(size: float, link: Link, startup: float, penalty: float, ca
 
 
 def crossover_results(link: Link, startup: float, penalty: float, cache_access: float) -> list[Result]:
-    """The sizes at which PCIe overtakes the two CXL models, and the least gain that pays for offloading a task."""
+    """The sizes at which PCIe overtakes the two CXL models, and the smallest gain that pays for offloading a task."""
     inputs = {"t_s (s)": startup, "CXL penalty": penalty, "cache access (s)": cache_access}
 
     def overtakes(cxl: Callable[[float], float]) -> float:

@@ -20,11 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from weft.model import caches
 from weft.model.result import ModelError
 
-MOST_CONSTANTS = 3  # calibrated constants per machine, or per workload where each has its own
-NO_NETWORK = "no network"  # how the sources of a network begin that nothing was measured of
+MOST_CONSTANTS = 3  # calibrated constants per machine, or per workload if workloads have their own
+NO_NETWORK = "no network"  # beginning of the sources of a network that was not measured
 WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
 Level = Literal["device", "node", "group", "network", "host"]
-# The numbers that describe a topology: fewest, most, and what they are.
+# The sizes that describe a topology: fewest, most, and their meaning.
 SIZES: dict[str, tuple[int, int, str]] = {
     "full": (1, 1, "nodes"),
     "torus": (1, 5, "routers per direction"),
@@ -83,8 +83,8 @@ class Transforms(Form):
     def rates(self, points: int) -> tuple[float, float]:
         """The contiguous and the strided rate at a length, interpolated in the logarithm of the length.
 
-        A transform of 3 x 2^k points takes more operations per point than one of 2^k, so the measured lengths whose
-        largest prime factor is the same count, and all of them only if there are none.
+        A transform of 3 x 2^k points takes more operations per point than one of 2^k, so only measured lengths with the
+        same largest prime factor are used, or all of them if there are none.
         """
         chosen = self.alike(points) or range(len(self.points))
         at, x = np.log(points), np.log([self.points[i] for i in chosen])
@@ -115,16 +115,16 @@ class Device(Form):
 
 
 class Efficiency(Form):
-    """Share of the streaming rate that a workload's kernels reach on one rank, by order and by where their data are.
+    """Share of the streaming rate that a workload's kernels reach on one rank, by order and by location of their data.
 
-    `caches.missing_share` says which share of the data comes from memory. `beside_others` limits the rate of what comes
-    from there where several ranks of a node compute: they share the memory.
+    `caches.missing_share` is the share of the data that comes from memory. `beside_others` limits the rate of these
+    data if several ranks of a node compute, because they share the memory.
     """
 
     orders: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]  # in ascending order
     in_cache: tuple[Annotated[float, Field(gt=0)], ...]
     from_memory: tuple[Annotated[float, Field(gt=0)], ...]
-    # What a point of the problem keeps in memory, by order: faces and padded lines weigh more on low orders.
+    # Bytes that a point of the problem keeps in memory, by order: faces and padded lines weigh more at low orders.
     bytes_per_point: tuple[Annotated[float, Field(gt=0)], ...]
     beside_others: Annotated[float, Field(gt=0)] | None = None
     source: Annotated[str, Field(min_length=3)]
@@ -140,15 +140,15 @@ class Efficiency(Form):
         return self
 
     def nearest(self, order: int) -> int:
-        """The measured order that stands for an order."""
+        """The measured order that is used for an order."""
         return min(self.orders, key=lambda known: (abs(known - order), -known))
 
     def working_set(self, order: int, points: float) -> float:
-        """Bytes that so many points keep in memory."""
+        """Bytes that this many points keep in memory."""
         return points * self.bytes_per_point[self.orders.index(self.nearest(order))]
 
     def at(self, order: int, missing: float, alone: bool = True) -> float:
-        """The efficiency of a rank of which this share of the data comes from memory, alone on its node or not."""
+        """The efficiency of a rank that gets this share of its data from memory, alone on its node or not."""
         k = self.orders.index(self.nearest(order))
         own = 1 / ((1 - missing) / self.in_cache[k] + missing / self.from_memory[k])
         if alone or self.beside_others is None or missing == 0:
@@ -163,8 +163,8 @@ class Link(Form):
     bytes_per_second: Number
     node_bytes_per_second: Number | None = None  # shared by all ranks of a node, if that is a tighter limit
     all_to_all_bytes_per_second: Number | None = None  # measured in all-to-alls, per rank with all ranks sending
-    # What a byte sent and a byte received cost the processor of a rank, if it moves the messages itself (TCP): O of
-    # LogGOPS (Hoefler, Schneider, Lumsdaine 2010).
+    # Processor time per byte sent and per byte received, if the rank moves the messages itself (TCP): O of LogGOPS
+    # (Hoefler, Schneider, Lumsdaine 2010).
     overhead_seconds_per_byte: Number | None = None
 
     @property
@@ -202,15 +202,15 @@ class Traffic(Form):
 
 
 class Topology(Form):
-    """Network topology: what switches or routers share. `weft.model.fabric` says what a job gets of it."""
+    """Network topology: the links that switches or routers share. `weft.model.fabric` computes a job's part of them."""
 
     kind: Literal["fat-tree", "dragonfly", "torus", "full"]
     sizes: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
     source: str
     link_bytes_per_second: Number | None = None  # of one link between switches, per direction; default: a node's card
-    widths: tuple[Annotated[int, Field(ge=1)], ...] = ()  # torus: links side by side per direction; default: one each
+    widths: tuple[Annotated[int, Field(ge=1)], ...] = ()  # torus: parallel links per direction; default: one each
     nodes_per_router: Annotated[int, Field(ge=1)] = 1  # torus
-    usable_share: Number | None = None  # of the links' rate: less than 1 with detours or headers
+    usable_share: Number | None = None  # share of the links' rate; less than 1 with detours or headers
     packed_nodes: Number | None = None  # dragonfly: jobs of up to this many nodes share a group
 
     @model_validator(mode="after")
@@ -242,7 +242,7 @@ class MessageCurve(Form):
 
 
 class Accuracy(Number):
-    """The error that 95 % of published values, or all held-out runs, stay within, and the sizes that they had."""
+    """The error within which 95 % of published values, or all held-out runs, stay, and the sizes that they had."""
 
     basis: Literal["published rows", "held-out runs"] = "published rows"
     tested: dict[str, tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]]
@@ -303,7 +303,7 @@ class Machine(Form):
 
     @property
     def why_no_more(self) -> str:
-        """What to do for more nodes, where the description comes from measurements on one."""
+        """A hint on how to describe more nodes, if the description comes from measurements on one node."""
         if not self.links.network.latency_seconds.source.startswith(NO_NETWORK):
             return ""
         return (
@@ -320,7 +320,7 @@ class Machine(Form):
         return network.bytes_per_second.value * self.ranks_per_node
 
     def cache_of(self, ranks: int) -> float:
-        """The last-level cache (bytes) left for one of so many ranks; 0 if the caches are not known."""
+        """The share (bytes) of the last-level caches of one of this many ranks; 0 if the caches are not known."""
         device = self.device
         if device.cache_bytes is None or device.node_cache_bytes is None:
             return 0.0
@@ -369,7 +369,7 @@ class Machine(Form):
 CONSTANTS: dict[str, tuple[float, float, float]] = {
     "stream_efficiency": (0.93, 0.8, 1.0),  # share of the streaming bandwidth that the solver's kernels reach
     "split_overhead": (0.03, 0.0, 0.06),  # extra time of an operator split in three for overlap
-    # Time of an exchange on several ranks whatever its size: calls, and ranks that wait for each other.
+    # Time of an exchange on several ranks that does not depend on its size: calls, and waits for other ranks.
     "exchange_seconds": (0.0, 0.0, 0.0),
     # Visible time of a halo exchange over its time at the links' rates: overlap lowers it, contention raises it.
     "exchange_factor": (0.8, 0.2, 1.2),
@@ -384,7 +384,7 @@ CONSTANTS: dict[str, tuple[float, float, float]] = {
 
 
 def names() -> list[str]:
-    """The names of the machines that weft has a description of."""
+    """The names of the machines that weft describes."""
     folder = files("weft.model") / "machines"
     found = (p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml"))
     return sorted(n for n in found if n != "template")
@@ -401,7 +401,7 @@ def parse(text: str, where: str) -> Machine:
 
 
 def first_of(error: ValidationError | RecursionError) -> str:
-    """The first thing that is wrong with a description, and how many more there are."""
+    """The first error in a description, and the number of further errors."""
     if isinstance(error, RecursionError):
         return "tables are nested too deeply"
     first = error.errors(include_url=False)[0]

@@ -19,7 +19,7 @@ from weft.traces.table import Category, Trace
 
 
 class Meeting(NamedTuple):
-    """A message or a collective. It takes place when the calls with which `processes` open it have all begun."""
+    """A message or a collective. It takes place when `processes` have all begun the calls that open it."""
 
     processes: tuple[int, ...]  # the processes that others wait for
     bytes: float = 0.0  # from one process to another
@@ -28,7 +28,7 @@ class Meeting(NamedTuple):
 
 @dataclass
 class Meetings:
-    """All meetings of a trace, and how its events take part in them."""
+    """All meetings of a trace, and the events that take part in them."""
 
     meetings: list[Meeting] = field(default_factory=list)
     opens: dict[int, tuple[int, ...]] = field(default_factory=dict)  # by event: the meetings it opens
@@ -37,8 +37,8 @@ class Meetings:
     # By event that waited: the time (s) that it spent itself, from the last arrival to its end; with a known path, from
     # the time at which the last message was there.
     tails: dict[int, float] = field(default_factory=dict)
-    latency: float = 0.0  # that of the path, else the 5 % quantile of the tails
-    bandwidth: float = np.inf  # that of the path, else the rate at which the tails grow; infinite if they do not grow
+    latency: float = 0.0  # latency of the path, else the 5 % quantile of the tails
+    bandwidth: float = np.inf  # rate of the path, else the rate at which the tails grow; infinite if they do not grow
     notes: list[str] = field(default_factory=list)
 
     def of(self, event: int) -> tuple[tuple[int, ...], tuple[tuple[int, float], ...], float | None]:
@@ -69,11 +69,11 @@ def find_meetings(
     last arrival as it did there; otherwise, within the shortest such time.
 
     A trace alone does not say when a message arrives, so a call counts as having waited if the message was sent during
-    it. With a known path, also calls count whose message was sent before, and still on its way.
+    it. With a known path, calls whose message was sent before and was still on its way count, too.
 
-    Of the work on `streams`, the collectives that several processes have in common meet in the same way. Their kernels
-    run until all data have arrived, so each waits for the last that started, unless it ended before in the trace. A
-    kernel that sends or receives messages likewise waits for those that it exchanges them with.
+    Collectives in the work on `streams` that several processes have in common meet in the same way. Their kernels run
+    until all data have arrived, so each waits for the last one to start, unless it ended earlier in the trace. A kernel
+    that sends or receives messages waits in the same way for the kernels with which it exchanges them.
     """
     found = Meetings()
     rows: dict[int, NDArray[np.int64]] = {}
@@ -142,7 +142,7 @@ def find_meetings(
             for k, event in enumerate(events[1:], 1):
                 if over[event] >= 0:
                     meet(events[:k], [over[event]], size)
-        elif len(events) == 2:  # who comes last does not wait for its own message
+        elif len(events) == 2:  # the last process does not wait for its own message
             for event, other in (events, events[::-1]):
                 if over[event] >= 0:
                     meet([other], [over[event]], size)
@@ -183,7 +183,7 @@ def find_meetings(
 
 
 def _share(kind: str, count: int) -> float:
-    """The bytes that pass each link of a ring, relative to those that a process puts in (NCCL's bus bandwidth)."""
+    """The bytes that pass each link of a ring, relative to those that a process contributes (NCCL's bus bandwidth)."""
     if kind == "allreduce":
         return 2 * (count - 1) / count
     if kind == "allgather":

@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import maximum_flow
 from weft.model.result import ModelError
 from weft.traces import Category, Trace
 
-MOST_KERNELS = 20_000  # whose order takes 400 MB of memory
+MOST_KERNELS = 20_000  # the order of this many kernels takes 400 MB of memory
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""The processors whose limits by instructions weft knows: what a core does per cycle, each with its source.
+"""The processors whose instruction limits weft knows: instructions per cycle and core, each with its source.
 
-Where a rate depends on the form of an instruction, the most favourable holds: a limit is what cannot be exceeded.
+If a rate depends on the form of an instruction, the most favourable form is used, because a limit must not be exceeded.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def core(title: str, vectors: str) -> Core | None:
 
 @functools.cache
 def microarchitecture(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """What the processor's cores are called among `CORES`; "generic" if they are not known."""
+    """The name of the processor's cores in `CORES`; "generic" if they are not known."""
     try:
         text = cpuinfo.read_text().split("\n\n")[0]
     except OSError:

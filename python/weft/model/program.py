@@ -1,4 +1,4 @@
-"""What a traced run did, in the form in which it is replayed: calls, device work, and who waits for whom.
+"""A traced run in the form in which it is replayed: calls, device work, and waits between them.
 
 Numbers of calls count all threads one after another, and numbers of device work are in the order of the trace. Columns
 keep a million events in 150 MB.
@@ -211,7 +211,7 @@ def view(column: NDArray[Any]) -> memoryview[Any]:
 
 
 def offsets_of(counts: Sequence[int] | NDArray[np.integer]) -> Ints:
-    """Where each of several rows begins in their concatenation, and at last where it ends."""
+    """The offset of each of several rows in their concatenation, followed by the end of the last one."""
     return np.concatenate([[0], np.cumsum(np.asarray(counts, dtype=np.int64))]).astype(np.int64)
 
 

@@ -45,12 +45,12 @@ class Gests:
 
     @property
     def ranks_and_shape(self) -> tuple[object, ...]:
-        """What makes a run: rows of two tables with the same values of this are the same run, printed twice."""
+        """The identity of a run: rows of two tables with the same value are the same run, printed twice."""
         return (self.table == 4, self.grid, self.nodes, self.rows, self.columns, self.batch, self.slabs, self.total)
 
     @property
     def phases(self) -> dict[str, float]:
-        """The printed parts, by the names of the phases of `project.turbulence`; MPI in one where one is printed."""
+        """The printed parts, by the names of the phases of `project.turbulence`; MPI as one part if printed as one."""
         mpi = {"row MPI": self.row_mpi, "column MPI": self.column_mpi}
         if self.table == 4:
             mpi = {"MPI": self.column_mpi}

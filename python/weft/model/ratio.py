@@ -179,8 +179,8 @@ def cores_needed(scaling: Scaling, efficiency: float = 0.9, *, least_threads: fl
         raise ModelError(f"least_threads is {least_threads:g}, but must be at least 1")
     if scaling.limit <= 0:
         raise ModelError(
-            f"t_mpi + c_seq is zero: the runs scale perfectly, so there is no limit of which to reach "
-            f"{100 * efficiency:g} %"
+            "t_mpi + c_seq is zero: the runs scale perfectly, so there is no limit of which "
+            f"{100 * efficiency:g} % could be reached"
         )
     slack = scaling.limit * (1 / efficiency - 1)
     if slack > scaling.c_MPI:
@@ -410,7 +410,7 @@ def parse_cores(text: str) -> tuple[float, float]:
 
 
 def notes(runs: Sequence[Run], terms: Sequence[str] | None = None) -> list[str]:
-    """Notes on what the runs do not determine, and on how well the fit of these terms describes them."""
+    """Notes on quantities that the runs do not determine, and on how well the fit of these terms describes them."""
     found = []
     varied = {"processes": len({r.processes for r in runs}), "threads": len({r.threads for r in runs})}
     for what in (name for name, different in varied.items() if different == 1):

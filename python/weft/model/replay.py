@@ -32,7 +32,7 @@ __all__ = ["AS_TRACED", "MessagePath", "Outcome", "Program", "Scenario", "benefi
 
 METHOD = "replay"
 CONTRADICTS = 1.5  # factor between the speed-ups of a replay and of Eq. 4
-LITTLE = 500_000  # with fewer replayed events than this, starting processes does not pay
+LITTLE = 500_000  # with fewer replayed events than this, processes cost more time than they save
 
 
 def _inputs(source: Program, scenario: Scenario) -> dict[str, object]:
@@ -53,7 +53,7 @@ def _inputs(source: Program, scenario: Scenario) -> dict[str, object]:
 def duration(source: Program, scenario: Scenario, outcome: Outcome | None = None) -> Result:
     """The replayed duration, with the range that follows from the range of the traced bandwidth.
 
-    `outcome` is that of the scenario, if it has been replayed already; so in the other functions.
+    `outcome` is that of the scenario, if it has already been replayed, here and in the other functions.
     """
     value = (outcome or replay(source, scenario)).seconds
     equation = "discrete-event replay, report sections 4.4, 4.7"
@@ -87,7 +87,7 @@ def benefits(
 
 
 def expected_gain(source: Program, terms: Terms, scenario: Scenario) -> float:
-    """The speed-up by Eqs. 3 and 4: each term gets as much faster as the scenario makes what it consists of."""
+    """The speed-up by Eqs. 3 and 4: each term gets faster by the factor that the scenario applies to its parts."""
     faster = 1.0 if scenario.bandwidth is None or np.isinf(source.bandwidth) else source.bandwidth / scenario.bandwidth
     control = 1.0 if scenario.latency is None or source.latency <= 0 else scenario.latency / source.latency
     seconds = terms.t_cpu / scenario.cpu_speed + terms.t_gpu / scenario.gpu_speed + terms.t_mpi
@@ -98,8 +98,8 @@ def expected_gain(source: Program, terms: Terms, scenario: Scenario) -> float:
 def contradiction(source: Program, terms: Terms, scenario: Scenario, outcome: Outcome) -> str | None:
     """A note if the speed-up of a replay and that by Eq. 4 differ by more than CONTRADICTS, with the reason.
 
-    Eq. 4 adds up terms, so that nothing hides behind anything else. Both agree if what gets faster is on the longest
-    chain of the replay for as long as its term says.
+    Eq. 4 adds up terms, so that no work overlaps with other work. Both agree if the accelerated parts contribute as
+    much to the longest chain of the replay as their terms say.
     """
     known = {name: getattr(scenario, name) for name in ("latency", "bandwidth", "gpu_speed", "cpu_speed")}
     if outcome.seconds <= 0 or scenario != replace(AS_TRACED, **known):
@@ -181,7 +181,7 @@ def many(
                 progress(len(seconds), len(scenarios))
         return seconds
 
-    # Starting processes costs about a second, which does not pay for small programs unless asked for.
+    # Starting processes costs about a second, so small programs use them only on request.
     if processes is None and len(scenarios) * (len(source.calls) + len(source.work)) < LITTLE:
         workers = 1
     if workers <= 1:

@@ -169,7 +169,7 @@ class _Replay:
         self.outcome.times = self.times
         return self.outcome
 
-    # A thread, stream or dispatcher that needs something another has not reached yet waits for its (kind, number).
+    # A thread, stream or dispatcher waits under (kind, number) for an event that another one has not reached yet.
     def _wait(self, kind: str, number: int) -> simpy.Event:
         event = self.env.event()
         self.waiting.setdefault((kind, number), []).append(event)
@@ -370,7 +370,7 @@ def replay(source: Program, scenario: Scenario = AS_TRACED) -> Outcome:
 
 
 def chain(source: Program, outcome: Outcome) -> dict[str, float]:
-    """What the duration of a replay of a program consists of: seconds of the longest chain, which add up to it."""
+    """The parts of the duration of a replay: seconds of the longest chain, which add up to the duration."""
     assert outcome.times is not None, "the outcome is that of a replay"
     parts = longest_chain(source, outcome.times, outcome.seconds - source.rest)
     return {**parts, "after the last call and work": source.rest}

@@ -17,7 +17,7 @@ from weft.format import table
 Sample = TypeVar("Sample")
 Outcome = TypeVar("Outcome")
 Inputs = Mapping[str, object]  # by name; inputs are only shown and written to files
-MOST_CORNERS = 12  # rounded inputs at most, whose box has 2^12 = 4096 corners
+MOST_CORNERS = 12  # maximum number of rounded inputs, whose box has 2^12 = 4096 corners
 
 
 class ModelError(ValueError):
@@ -207,8 +207,8 @@ def rounding(inputs: Mapping[str, str | float], function: Callable[..., float]) 
     An input given as text was printed and may lie anywhere within half a unit of its last digit; an input given as a
     number is exact. The function is evaluated at every corner of this box, which gives the exact range if it is
     monotone in each input, as all functions of the report are over such short intervals. Corners for which it raises
-    ModelError (for example, parts that exceed their whole) are ignored. What it raises for the printed inputs
-    themselves is passed on.
+    ModelError (for example, parts that exceed their whole) are ignored. An error for the printed inputs themselves is
+    passed on.
     """
     halves = [half_unit(v) if isinstance(v, str) else 0.0 for v in inputs.values()]
     if np.count_nonzero(halves) > MOST_CORNERS:

@@ -129,7 +129,7 @@ def read(path: str | Path) -> Constants:
 
 
 def surface_dofs(size: formulas.Size) -> int:
-    """The degrees of freedom on the surfaces of elements, the only ones that are shared and read through indices."""
+    """The degrees of freedom on the surfaces of elements; only these are shared and read through indices."""
     return size.dofs - size.elements * (size.order - 1) ** 3
 
 

@@ -58,7 +58,7 @@ class Data:
 
     @cached_property
     def places(self) -> NDArray[np.int64]:
-        """The number of the distinct (P, n) that each point is at, ascending in P, then in P n."""
+        """The index of the distinct (P, n) of each point, ascending in P, then in P n."""
         pairs = np.stack([self.ranks, self.ranks * self.size], axis=1)
         return np.asarray(np.unique(pairs, axis=0, return_inverse=True)[1], np.int64).reshape(-1)
 
@@ -78,7 +78,7 @@ def _fit(law: Law, data: Data) -> Floats | None:
 
 
 def _folds(places: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
-    """What is held out in turn: each place, and the last two, three, … as long as FEWEST remain."""
+    """The folds of the cross-validation: each place alone, and the last two, three, … as long as FEWEST remain."""
     count = int(places.max()) + 1
     single = [places == k for k in range(count)]
     return single + [places >= k for k in range(FEWEST, count - 1)]
@@ -95,9 +95,9 @@ class Candidate:
 
     @property
     def score(self) -> float:
-        """The mean squared error of what was held out.
+        """The mean squared error of the held-out points.
 
-        Without the digits that are rounding: laws that are the same at the measured points tie, and the first one wins.
+        It is rounded, so that laws that agree at the measured points tie, and the first one wins.
         """
         return float(f"{max(np.mean(self.errors**2), 1e-20):.6g}")
 
@@ -123,7 +123,7 @@ class Fitted:
 
     @property
     def error(self) -> float:
-        """The root mean squared relative error of what was held out."""
+        """The root mean squared relative error of the held-out points."""
         return math.expm1(math.sqrt(self.candidates[0].score))
 
     def at(self, ranks: float, size: float) -> tuple[float, float, float]:
@@ -168,9 +168,9 @@ def _candidate(law: Law, data: Data, folds: Sequence[NDArray[np.bool_]]) -> Cand
 def fit(ranks: Sequence[float], size: Sequence[float], values: Sequence[float], what: str = "the time") -> Fitted:
     """The law of some values against ranks and points per rank, chosen by cross-validation.
 
-    Each distinct point is held out in turn, and the largest two, three, … together, because larger ones are what a law
-    is asked for. The law with the smallest mean squared error is chosen; those within one standard error of it
-    (Breiman et al. 1984) widen the range. Raises ModelError for fewer than FEWEST distinct points, and for values that
+    Each distinct point is held out in turn, and the largest two, three, … together, because a law serves to predict
+    larger ones. The law with the smallest mean squared error is chosen; those within one standard error of it (Breiman
+    et al. 1984) widen the range. Raises ModelError for fewer than FEWEST distinct points, and for values that
     are not above zero.
     """
     data = Data(*(np.asarray(x, np.float64) for x in (ranks, size, values)))
@@ -188,6 +188,6 @@ def fit(ranks: Sequence[float], size: Sequence[float], values: Sequence[float], 
     best = min(found, key=lambda c: c.score)
     margin = best.score + float(np.std(best.errors**2)) / math.sqrt(len(best.errors))
     good = [c for c in found if c.score <= margin]
-    if distinct == FEWEST:  # one point is too few to tell how far two terms are off: the best law of one also counts
+    if distinct == FEWEST:  # one check is too few for laws with two terms: the best law with one also counts
         good.append(min((c for c in found if len(c.law) == 1), key=lambda c: c.score))
     return Fitted(data, tuple(sorted(good, key=lambda c: c.score)))

@@ -17,12 +17,12 @@ from weft.model.project import OutOfMemoryError, Projection
 from weft.model.result import ModelError, require_positive
 
 BATCHES = (1, 2, 3, 4)  # fields per all-to-all (Q of GESTS Eq. 9)
-STEPS = 1000  # that node-hours are given for
+STEPS = 1000  # number of steps for which node-hours are given
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One way to run the problem: a machine, the ranks, what else `project` takes, and the projection."""
+    """One way to run the problem: a machine, the ranks, the other options of `project`, and the projection."""
 
     machine: Machine
     ranks: int
@@ -61,14 +61,14 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found: the configurations that fit, and how many do not fit into the memory of the devices."""
+    """The result of a search: the configurations that fit, and the number of those that do not fit into memory."""
 
     fitting: tuple[Configuration, ...]
     too_large: int
 
     @property
     def tried(self) -> int:
-        """The number of configurations that were looked at."""
+        """The number of configurations that were tried."""
         return len(self.fitting) + self.too_large
 
     def by_nodes(self) -> dict[str, list[Configuration]]:
@@ -97,7 +97,7 @@ class Found:
 
 
 def process_grids(grid: int, most_ranks: int) -> Iterator[tuple[int, int]]:
-    """The process grids rows x columns of at most this many ranks on which every rank has the same bricks."""
+    """The process grids rows x columns of at most this many ranks on which every rank has bricks of the same size."""
     sides = [side for side in range(1, min(grid, most_ranks) + 1) if grid % side == 0]
     return ((rows, columns) for rows in sides for columns in sides if rows * columns <= most_ranks)
 
@@ -166,7 +166,7 @@ def search(
 
 # --- what limits a configuration -----------------------------------------------------------------------------------
 
-# What is doubled together, by the first part of a number's key that fits. Latencies and launch times are halved.
+# Numbers that are doubled together, by the first matching prefix of their keys. Latencies and launch times are halved.
 RESOURCES = (
     ("device.stream", "memory bandwidth"),
     ("device.flops", "floating-point peak"),

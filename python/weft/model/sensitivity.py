@@ -1,4 +1,4 @@
-"""What assumed numbers of a machine's description change: each is halved and doubled, all else equal."""
+"""The effect of assumed numbers in a machine's description: each is halved and doubled, with all others unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.model import comparison, project
 from weft.model.machine import Machine, load, numbers_of, with_number
 from weft.model.result import ModelError
 
-NODES = 64  # of the jobs at default sizes, if the machine has as many
+NODES = 64  # numbers of nodes of the jobs at default sizes, if the machine has as many
 
 
 @dataclass(frozen=True)

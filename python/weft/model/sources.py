@@ -25,7 +25,7 @@ class Source:
     terms: Terms
     record: Record | None  # None if the source is a trace
     notes: tuple[str, ...] = ()
-    missing: str = ""  # why terms of the coupling are not known; '' if they are
+    missing: str = ""  # the reason why terms of the coupling are not known; '' if they are known
     knows_data: bool = True  # whether t_cg_data is known even so
     window: Window = WHOLE  # of the trace
 

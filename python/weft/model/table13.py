@@ -104,7 +104,7 @@ def merged_nodes(sources: Sequence[Source], ranks_per_node: int | None, accelera
 
 
 def communication(source: Source, ranks_per_node: int | None) -> tuple[float, float, float]:
-    """Shares (Table 12): MPI in the time, point-to-point in MPI's bytes, between nodes in point-to-point bytes."""
+    """The shares of Table 12: MPI in the time, point-to-point in MPI bytes, between nodes in point-to-point bytes."""
     share = source.terms.t_mpi / source.terms.t_total
     if source.record is not None:
         machine = source.record["machine"]

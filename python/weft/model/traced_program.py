@@ -1,4 +1,4 @@
-"""A trace as a program to replay: its calls and device work, the times between them, and who waits for whom."""
+"""Converts a trace to a program to replay: its calls and device work, the times between them, and their waits."""
 
 from __future__ import annotations
 
@@ -167,8 +167,10 @@ def _launchers(trace: Trace, device: Ints, acting: NDArray[np.bool_], notes: lis
 def _without_idle_threads(
     trace: Trace, acting: NDArray[np.bool_], launcher: Ints, notes: list[str]
 ) -> NDArray[np.bool_]:
-    """The acting events without those of threads that only look: they launch nothing, wait for nothing and send
-    nothing, while other threads of their process launch. An example is a watchdog that polls events until the end.
+    """The acting events without those of threads that only poll.
+
+    Such threads launch nothing, wait for nothing and send nothing, while other threads of their process launch. An
+    example is a watchdog that polls events until the end.
     """
     acts = acting & ~trace.of(Category.launch)
     acts[launcher[launcher >= 0]] = True
@@ -181,7 +183,7 @@ def _without_idle_threads(
 
 
 def _launched(scene: waits.Scene, room: Ints) -> Ints:
-    """The time (ns) at which each piece of work was launched: by a call that blocked, when there was room."""
+    """The time (ns) at which each piece of work was launched; a call that blocked launched it when there was room."""
     launched = scene.handed.copy()
     linked = np.flatnonzero(scene.caller >= 0)
     blocked = linked[room[scene.caller[linked]] >= 0]

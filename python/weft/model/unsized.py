@@ -1,4 +1,4 @@
-"""Communication of a trace that `weft model network` cannot replay as it was: sizes or the other ranks are missing."""
+"""Communication in a trace that `weft model network` cannot replay, because sizes or the other ranks are missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from weft.traces import Category, Trace, messages, transfers
 
 _RECORD = (
-    "record what NCCL says of its calls: newer versions of PyTorch's profiler do, and nsys with --trace=cuda,nvtx if "
+    "record the arguments of NCCL's calls: newer versions of PyTorch's profiler do, and nsys with --trace=cuda,nvtx if "
     "the NVTX ranges of this NCCL have payloads"
 )
 

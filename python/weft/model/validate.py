@@ -30,7 +30,7 @@ class Row:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the verdict is the ledger's; None if there is no verdict."""
+        """Whether the verdict agrees with the ledger; None if there is no verdict."""
         return None if self.verdict is None else self.verdict == self.entry.verdict
 
     def json(self) -> dict[str, object]:

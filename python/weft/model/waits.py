@@ -1,8 +1,8 @@
-"""Who waited for whom in a traced run: calls for device work and for room in a queue, work for work of other streams,
-and threads for each other.
+"""Waits in a traced run: calls wait for device work and for room in a queue, work for other streams, threads for
+each other.
 
-A trace rarely says it. What it says by correlations and event ids (`Trace.requires`) is taken; the rest follows from
-times: who waits is long, and goes on within microseconds of what it waited for.
+A trace rarely records waits. Those that follow from correlations and event ids (`Trace.requires`) are used; the others
+are inferred from times: a waiting call is long, and continues within microseconds of the event that it waited for.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from weft.traces.table import Category, Trace
 
 Ints = NDArray[np.int64]
 
-PROMPT = 20_000  # ns, within which who waited goes on after what it waited for
+PROMPT = 20_000  # ns within which a waiting call continues after the event that it waited for
 LONG = 5  # times the median of its kind: a call that takes longer may have waited
 SHALLOWEST = 16  # launches; runtimes have queues of hundreds
-ROOM = 0.05  # share of a queue's depth by which the launches in it differ when it is full, as events take room too
+ROOM = 0.05  # variation of the launches in a full queue, as a share of its depth: events take room, too
 SILENCE = 50_000  # ns: threads that hand over to each other are silent for longer
-MOST_STREAMS_WAITED = 64  # per process; with more, a device-wide wait only covers streams seen to be waited for
+MOST_STREAMS_WAITED = (
+    64  # streams per process; with more, a device-wide wait covers only streams that were seen to be waited for
+)
 
 _POLL = re.compile(r"(cuda|cu|hip)(Event|Stream)Query")
 _EVENT_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent")
@@ -57,12 +59,12 @@ class Scene:
 
     @cached_property
     def number(self) -> Ints:
-        """The call that each event of the trace is, or -1."""
+        """The number of the call of each event of the trace, or -1."""
         return _inverse(self.call, len(self.trace))
 
     @cached_property
     def place(self) -> Ints:
-        """The work that each event of the trace is, or -1."""
+        """The number of the work of each event of the trace, or -1."""
         return _inverse(self.device, len(self.trace))
 
     @cached_property
@@ -162,7 +164,7 @@ def device_waits(scene: Scene, notes: list[str]) -> tuple[Ints, Ints]:
 
 
 def _required(scene: Scene, pairs: Pairs) -> NDArray[np.bool_]:
-    """Adds what the file says by event ids and correlations. Returns the mask of the calls that this explains."""
+    """Adds waits that the file gives by event ids and correlations. Returns the mask of the calls this explains."""
     known = np.zeros(len(scene.call), dtype=bool)
     if scene.trace.requires is None or not len(scene.trace.requires):
         return known
@@ -172,7 +174,7 @@ def _required(scene: Scene, pairs: Pairs) -> NDArray[np.bool_]:
     sure = scene.end[work] <= scene.finish[call]
     call, work = call[sure], work[sure]
     pairs.add(call, work)
-    # A call that goes on for long after all this work is done waits for something else, too.
+    # A call that continues long after all this work is done waits for something else, too.
     last = np.full(len(scene.call), -1, dtype=np.int64)
     np.maximum.at(last, call, scene.end[work])
     known[call] = True
@@ -180,9 +182,11 @@ def _required(scene: Scene, pairs: Pairs) -> NDArray[np.bool_]:
 
 
 def _by_times(scene: Scene, syncs: Ints, pairs: Pairs) -> None:
-    """Adds what calls wait for by times: on each stream, the last work launched before the call and done at its return,
-    if it ended during the call. A call that waits for the whole device, or whose process has one stream, waits in any
-    case, as a slower device would make it wait.
+    """Infers the work that calls wait for from times.
+
+    This is, on each stream, the last work launched before the call and done at its return, if it ended during the call.
+    A call that waits for the whole device, or whose process has one stream, waits in any case, because a slower device
+    would make it wait.
     """
     whole = scene.named(_WHOLE_DEVICE)
     process = scene.process
@@ -221,8 +225,9 @@ def _polled(scene: Scene, pairs: Pairs) -> None:
 
 
 def _implied(scene: Scene, pairs: Pairs) -> None:
-    """Adds the last work of the device for calls that wait for all of it although they are not named so, such as
-    cudaFree: long ones that launch nothing, and return promptly after the device has become idle.
+    """Adds the last work of the device for calls, such as cudaFree, that wait for the device without being named so.
+
+    These are long calls that launch nothing, and return promptly after the device has become idle.
     """
     launches = np.zeros(len(scene.call), dtype=bool)
     launches[scene.caller[scene.caller >= 0]] = True
@@ -253,7 +258,7 @@ def _ends(scene: Scene, process: int) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class Queues:
-    """How many launches the queue of a stream holds before a call blocks.
+    """The number of launches that the queue of a stream holds before a call blocks.
 
     Per call: `depth`, `queue` (its stream) and `entry` as in `program.Calls`, and `room`, the work that made room for a
     call that blocked, or -1. `depths` has the depth of each stream that was seen full.
@@ -323,7 +328,7 @@ def full_queues(scene: Scene, queue_first: Ints, last: Ints, queue: Ints, entry:
 
 
 def _launch_after_the_end(scene: Scene, entry: Ints) -> Ints:
-    """The last calls of each thread that launch work which the trace does not show, as it ends before they start."""
+    """The last calls of each thread that launch work which is missing because the trace ends before it starts."""
     launching = np.zeros(len(scene.trace.names), dtype=bool)
     name = scene.trace.name[scene.call]
     launching[name[entry >= 0]] = True
@@ -353,13 +358,13 @@ def _next_entry(scene: Scene, queue: Ints, entry: Ints) -> tuple[Ints, Ints]:
 
 
 def event_waits(scene: Scene, latency: int, notes: list[str]) -> dict[int, list[int]]:
-    """For each piece of work that was made to wait for other streams: the work that it waits for.
+    """The work for which each piece of work that was made to wait for other streams waits.
 
     Without event ids, work that starts promptly after the end of work on another stream waited for it, if neither its
-    launch nor the work before it on its stream explains the start. Looked at are the next work that a thread launches
-    after it made a stream wait, and work that started long after its launch. A wait that this does not explain concerns
-    the next work that its thread launches, and the most recent launch into another stream, as a program records an
-    event just before it waits for it, unless the times contradict.
+    launch nor the work before it on its stream explains the start. Candidates are the next work that a thread launches
+    after it made a stream wait, and work that started long after its launch. Any other wait is taken to be one of the
+    next work that its thread launches for the most recent launch into another stream, because a program records an
+    event just before it waits for it, unless the times contradict this.
     """
     found: dict[int, list[int]] = {}
     waits = np.flatnonzero(matching(scene.trace, _EVENT_WAIT)[scene.trace.name] & ~scene.trace.on_stream())
@@ -444,11 +449,11 @@ def _latest(scene: Scene, work: Ints, since: Ints, until: Ints | None = None) ->
 
 
 def hand_overs(scene: Scene) -> dict[int, tuple[HandOver, int]]:
-    """The calls that began because another thread of the process had finished, with the time (ns) that their thread
-    worked meanwhile.
+    """The calls that began because another thread of the process had finished.
 
-    One thread hands over to another if both are silent for long: the second until shortly after the last call of the
-    first, and the first from then on. An example is PyTorch, whose main thread waits for the thread of backward passes.
+    Each comes with the time (ns) that its thread worked meanwhile. One thread hands over to another if both are silent
+    for long: the second until shortly after the last call of the first, and the first from then on. An example is
+    PyTorch, whose main thread waits for the thread of backward passes.
     """
     found: dict[int, tuple[HandOver, int]] = {}
     thread, never = scene.thread, np.iinfo(np.int64).max // 2
