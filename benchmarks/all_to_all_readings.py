@@ -1,10 +1,12 @@
-"""What GESTS's all-to-alls say about its time steps, read in several ways; writes a table into docs/model-project.md.
+"""Compares rates of all-to-alls, read in several ways from GESTS, for its time steps.
+
+Writes into docs/model-project.md.
 
     python benchmarks/all_to_all_readings.py
 
 Tables 10 to 14 time single all-to-alls, and the time steps of the other tables are projected from them. Each reading is
-a law of the rate per rank between 64 and 4096 nodes. Each is judged twice: by the all-to-alls alone, of which one table
-at a time is held out, and by the time steps on Frontier that nothing was calibrated on.
+a law for the rate per rank between 64 and 4096 nodes. Each is judged twice: by the all-to-alls alone, with one table at
+a time held out, and by the time steps on Frontier that were not used for calibration.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ Law = Callable[[float, float], float]  # byte/s per rank, of the number of nodes
 
 
 def measured() -> list[AllToAll]:
-    """The all-to-alls between nodes that a rate is read from."""
+    """The all-to-alls between nodes from which a rate is read."""
     return [r for r in published.GESTS_ALL_TO_ALLS if not r.in_row and FEWEST <= r.nodes <= MOST]
 
 

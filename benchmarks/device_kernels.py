@@ -1,9 +1,9 @@
-"""Compiles the kernels that weft launches for a GPU that is not here, into the cache folder WEFT_CACHE.
+"""Compiles the kernels that weft launches for a GPU of another machine, into the cache folder WEFT_CACHE.
 
     WEFT_CACHE=folder python benchmarks/device_kernels.py [ARCHITECTURE]      default: sm_90
 
-`benchmarks/device.sh pack` calls it. An entry of the cache serves on a machine whose NVRTC has the same version; name
-the folder of another NVRTC than the installed one in WEFT_NVRTC.
+`benchmarks/device.sh pack` calls it. An entry of the cache can be used on a machine whose NVRTC has the same version.
+To compile with another NVRTC than the installed one, set WEFT_NVRTC to its folder.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Unit = tuple[str, str, tuple[tuple[str, str], ...]]
 def units() -> list[Unit]:
     """One kernel of each compilation: file, kernel, constants. Kernels with an order are compiled alone.
 
-    Of kernels whose order is in index arithmetic only, the list of launched kernels has a few orders. Others that a run
-    needs are compiled there, by its NVRTC.
+    For kernels that use the order only in index arithmetic, the list of launched kernels has a few orders. A run on the
+    other machine compiles any others with its own NVRTC.
     """
     found: dict[object, Unit] = {}
     for file, name, defines, _ in _weft.device.launched_kernels():

@@ -1,11 +1,11 @@
-"""Compares what benchmarks/device.sh measured on a GPU with what weft predicted, for each measurement.
+"""Compares every measurement of benchmarks/device.sh on a GPU with weft's prediction.
 
     python benchmarks/device_report.py FOLDER [--chip h100]     writes FOLDER/report.json and FOLDER/report.txt
     python benchmarks/device_report.py --predict h100 [--json FILE]    the same table before anything was measured
     python benchmarks/device_report.py --limits FILE            measures the limits of the GPU of this machine
-    python benchmarks/device_report.py --metrics                the counters that are asked of Nsight Compute
+    python benchmarks/device_report.py --metrics                the counters that Nsight Compute has to record
 
-FOLDER may hold any part of the results; what is not there is left out. Predictions are those of `weft model kernels`
+FOLDER may hold any part of the results; missing parts are left out. Predictions are those of `weft model kernels`
 (docs/model-kernels.md) and `weft model project` (docs/model-project.md).
 """
 
@@ -31,32 +31,32 @@ from weft.model.recorded_run import run_of
 from weft.model.result import ModelError
 
 KERNELS, PROJECT = "weft model kernels", "weft model project"
-CG_KERNELS = 6  # of an iteration on one GPU (docs/backends.md, Launches and waits)
+CG_KERNELS = 6  # launches of an iteration on one GPU (docs/backends.md, Launches and waits)
 GRAPH_KERNEL = 1.3e-6  # s from one kernel of next to no work to the next in a graph, on an H200 (the same section)
 NO_TIME = "not measured"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure, predicted and measured; None where there is none."""
+    """One figure, predicted and measured; None if there is no such value."""
 
     part: str
     what: str
     unit: str
     predicted: float | None
     measured: float | None
-    model: str  # what predicted it, or why nothing did
+    model: str  # the source of the prediction, or the reason why there is none
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """The models of one GPU; without a name there are none."""
+    """The models of one GPU; none if the name is empty."""
 
     name: str
 
     @property
     def chip(self) -> Chip | None:
-        """What `weft model kernels` knows of it."""
+        """The description that `weft model kernels` uses."""
         return chips.CHIPS.get(self.name)
 
     @property
@@ -84,7 +84,7 @@ def counters_of(row: Mapping[str, Any], real: str) -> kernels.Counters | None:
 
 
 def cg_seconds(row: Mapping[str, Any], share: float, gpu: Gpu) -> float | None:
-    """The operator at its predicted share of the roofline, other bytes at the streaming rate, and the launches."""
+    """The time of the operator at its predicted share of the roofline, other bytes at streaming rate, and launches."""
     chip = gpu.chip
     if chip is None:
         return None
@@ -137,7 +137,7 @@ def micro(seconds: float | None) -> float | None:
 
 
 def projected(workload: str, options: Mapping[str, Any], gpu: Gpu) -> tuple[float | None, str]:
-    """Seconds per iteration or step on one GPU, and what predicted them, or why nothing did."""
+    """Seconds per iteration or step on one GPU with the source of the prediction, or the reason why there is none."""
     if gpu.machine is None:
         return None, "no model of this GPU"
     try:
@@ -169,7 +169,7 @@ def record_rows(path: Path, gpu: Gpu) -> Iterator[Row]:
 
 
 def transform_rows(record: Mapping[str, Any], gpu: Gpu) -> Iterator[Row]:
-    """A transform forward and backward, against its six passes through memory at the streaming rate."""
+    """A transform forward and backward, compared with its six passes through memory at the streaming rate."""
     for row in record["transforms"]:
         bound = row["bytes"] / gpu.chip.stream_rate if gpu.chip else None
         what = f"transforms, {row['points']}^3, {row['precision']}"
@@ -194,7 +194,7 @@ def limit_rows(limits: Mapping[str, Any], gpu: Gpu) -> Iterator[Row]:
 
 # --- counters --------------------------------------------------------------------------------------------------------
 
-# By column: metrics of Nsight Compute, whose values are added, and the same of the emulator's counters, for one launch.
+# For each column, the metrics of Nsight Compute, whose values are added, and the emulator's counters, for one launch.
 COUNTERS: dict[str, tuple[tuple[str, ...], Callable[[kernels.Counters], float]]] = {
     "instructions": (("smsp__inst_executed.sum",), lambda c: c.instructions),
     "FP64 instructions": (("smsp__inst_executed_pipe_fp64.sum",), lambda c: c.pipes["f64"]),
@@ -212,7 +212,7 @@ REGISTERS, TIME, GRID = "launch__registers_per_thread", "gpu__time_duration.sum"
 
 
 def metrics() -> str:
-    """What Nsight Compute is asked for."""
+    """The metrics that Nsight Compute has to record."""
     return ",".join([*(m for names, _ in COUNTERS.values() for m in names), REGISTERS, TIME, GRID])
 
 
@@ -240,7 +240,7 @@ def number_in(text: str | None) -> float | None:
 
 
 def counter_rows(path: Path, order: int, gpu: Gpu) -> Iterator[Row]:
-    """Counters per block of each kernel in a CSV file, beside those of the emulator in the same units."""
+    """Counters per block of each kernel in a CSV file, compared with those of the emulator in the same units."""
     for (name, blocks), launches in profiled(path).items():
         found = [c for c in kernels.recorded()[1] if c.kernel.partition(".")[2] == name]
         found = [c for c in found if c.order == order and c.real == "double"]
@@ -271,12 +271,12 @@ def counter_rows(path: Path, order: int, gpu: Gpu) -> Iterator[Row]:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a file, or None if it is not there."""
+    """The content of a file, or None if it does not exist."""
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def parts(folder: Path, gpu: Gpu) -> Iterator[tuple[Path, Callable[[], Iterable[Row]]]]:
-    """The files of a folder, and what makes rows of each."""
+    """The files of a folder, each with the function that makes rows of it."""
     operators = [
         folder / name / "operator.json" for name in ("shapes", "orders", "small-10000", "small-100000", "single")
     ]
@@ -296,7 +296,7 @@ def parts(folder: Path, gpu: Gpu) -> Iterator[tuple[Path, Callable[[], Iterable[
 
 
 def device_name(folder: Path) -> str:
-    """The GPU that the files of a folder are of."""
+    """The GPU on which the files of a folder were measured."""
     for path in (folder / "limits.json", *sorted(folder.glob("*/*.json"))):
         content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
         if isinstance(content, dict) and isinstance(content.get("machine", {}), dict):
@@ -307,7 +307,7 @@ def device_name(folder: Path) -> str:
 
 
 def outcomes(log: Path) -> dict[str, int]:
-    """How many tests passed, failed and so on, by pytest's own lines."""
+    """The numbers of tests that passed, failed and so on, from the lines of pytest."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     found = re.findall(r"\b(PASSED|FAILED|SKIPPED|ERROR)\b(?= +(?:\[|tests/))", text)
     return {word.lower(): found.count(word) for word in dict.fromkeys(found)}
@@ -340,7 +340,7 @@ def planned(gpu: Gpu, dofs: int = 6_000_000) -> Iterator[Row]:
 
 
 def chosen(gpu: Gpu, order: int, geometry: str) -> str:
-    """The shape of blocks that weft takes, in double precision, as cpp/weft/poisson/local_operator.cpp has it."""
+    """The shape of blocks that weft chooses in double precision, as in cpp/weft/poisson/local_operator.cpp."""
     matrices = {"geometry": geometry, "order": order, "threads": "matrices"}
     fast = gpu.name in ("a100", "h100", "h200")
     return "matrices" if fast and counters_of(matrices, "double") else "columns"

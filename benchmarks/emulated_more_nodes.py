@@ -1,16 +1,16 @@
-"""Predicts runs on three and four emulated nodes, and on another network, before it makes them, and compares.
+"""Predicts runs on three and four emulated nodes, and on another network, then makes the runs and compares.
 
-    python benchmarks/emulated_more_nodes.py measure --output runs   # needs root; three minutes; again to go on
+    python benchmarks/emulated_more_nodes.py measure --output runs   # needs root; three minutes; repeat to continue
     python benchmarks/emulated_more_nodes.py evaluate runs           # writes the results and the table
 
-A machine is calibrated at the first setting as `emulated_network.py` does, from a run on one node, a run on two with
-its trace, and their ping-pong; of turbulence from the run on two alone. `weft model project` then predicts the same
+A machine is calibrated at the first setting as in `emulated_network.py`, from a run on one node, a run on two with its
+trace, and their ping-pong; for turbulence from the run on two nodes alone. `weft model project` then predicts the same
 work per rank (turbulence: the same grid) on more nodes, and on two to four nodes at the other setting, whose path is
-that of the first with the difference of the nominal values. `weft model replay` and `weft model network` predict the
-other setting from the traces at the first one. `measure` prints and keeps each prediction before the run is made.
+that of the first plus the difference of the nominal values. `weft model replay` and `weft model network` predict the
+other setting from the traces at the first one. `measure` prints and keeps each prediction before it makes the run.
 
-The nodes' ranks share two cores, so the networks have a latency beside which the computation and the turns of the ranks
-count little.
+The ranks of all nodes share two cores, so the latencies of the networks are chosen so large that computation and the
+ranks' turns on the cores matter little.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from weft.model.machine import Machine
 from weft.model.meetings import MessagePath
 from weft.model.recorded_run import Run, run_of
 
-SETTINGS = (Setting(5e-3, 1 * BITS), Setting(10e-3, 0.2 * BITS))  # the first one is calibrated on
+SETTINGS = (Setting(5e-3, 1 * BITS), Setting(10e-3, 0.2 * BITS))  # the machine is calibrated at the first one
 COUNTS = (2, 3, 4)
 POINTS = 20_000  # per rank
 WORKLOADS = {
@@ -52,7 +52,7 @@ PREDICTED = "predicted.json"
 
 @dataclass(frozen=True)
 class Case:
-    """A run: of a workload on some nodes at SETTINGS[setting]."""
+    """A run of a workload on some nodes at SETTINGS[setting]."""
 
     workload: str
     nodes: int
@@ -80,7 +80,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """All runs, each after those that its predictions need."""
+    """All runs, each after the runs that its predictions need."""
     for setting in range(len(SETTINGS)):
         for workload in WORKLOADS:
             first = () if setting or workload == "turbulence" else (1,)
@@ -97,13 +97,13 @@ def known(case: Case) -> bool:
 
 
 def machine_of(runs: Path, workload: str) -> Machine:
-    """The machine by what was measured at the first setting on one and two nodes."""
+    """The machine calibrated on the measurements at the first setting on one and two nodes."""
     used = [case.folder(runs) for case in cases() if case.workload == workload and known(case)]
     return calibrate(read([runs / "pingpong", *used]), title="emulated nodes")
 
 
 def predictions(runs: Path, case: Case) -> dict[str, float]:
-    """Seconds by each method that has what it needs."""
+    """Seconds predicted by each method whose inputs exist."""
     machine = machine_of(runs, case.workload)
     there = between_nodes(machine, SETTINGS[0], SETTINGS[case.setting])
     two = Case(case.workload, COUNTS[0], 0).run(runs)
@@ -125,7 +125,7 @@ def predictions(runs: Path, case: Case) -> dict[str, float]:
 
 
 def measure(runs: Path, limit: Limit) -> None:
-    """Makes the runs that are missing; prints and keeps the predictions of each before it."""
+    """Makes the missing runs; prints and keeps the predictions of each before the run."""
     with Nodes(max(COUNTS)) as nodes:
         nodes.set(SETTINGS[0])
         if not (runs / "pingpong").exists():
@@ -135,7 +135,7 @@ def measure(runs: Path, limit: Limit) -> None:
             if (case.folder(runs) / "run.json").exists():
                 continue
             if limit.passed():
-                print(f"{limit.seconds:g} s have passed: the same command goes on from here")
+                print(f"{limit.seconds:g} s have passed: the same command continues from here")
                 return
             if not known(case):
                 keep(runs, case, predictions(runs, case))
@@ -145,7 +145,7 @@ def measure(runs: Path, limit: Limit) -> None:
 
 
 def keep(runs: Path, case: Case, found: dict[str, float]) -> None:
-    """Prints the predictions of a run, and adds them to those that are kept, once."""
+    """Prints the predictions of a run, and stores them unless they are stored already."""
     print(f"{case}: predicted " + ", ".join(f"{name} {duration(seconds)}" for name, seconds in found.items()))
     file = runs / PREDICTED
     kept = json.loads(file.read_text()) if file.exists() else []
@@ -159,7 +159,7 @@ def keep(runs: Path, case: Case, found: dict[str, float]) -> None:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A prediction that was kept before the run, and what was measured (s)."""
+    """A prediction that was stored before the run, and the measured time (s)."""
 
     method: str
     case: Case
@@ -173,7 +173,7 @@ class Comparison:
 
 
 def comparisons(runs: Path) -> Iterator[Comparison]:
-    """All kept predictions beside the runs. Those of the traces are compared with the same part of the new trace."""
+    """All stored predictions with the runs; those from traces are compared with the same part of the new trace."""
     for entry in json.loads((runs / PREDICTED).read_text()):
         case = Case(**entry["case"])
         whole = cut(case.folder(runs) / "trace.json", case.workload)[1] if case.setting else 0.0
@@ -188,7 +188,10 @@ def summary(found: Sequence[Comparison]) -> dict[str, dict[str, float]]:
 
 
 def table(found: Sequence[Comparison], now: Mapping[Case, float]) -> str:
-    """The tables of docs/model-experiments.md; `now` is what `weft model project` of this version predicts (s)."""
+    """The tables of docs/model-experiments.md.
+
+    `now` has the predictions (s) of `weft model project` of this version.
+    """
     lines = ["| method | runs | median error | largest error |", "|---|---|---|---|"]
     for name, s in summary(found).items():
         lines.append(f"| `{name}` | {s['runs']} | {100 * s['median']:.1f} % | {100 * s['largest']:.1f} % |")

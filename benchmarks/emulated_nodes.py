@@ -1,12 +1,12 @@
-"""Nodes on one machine: namespaces with a host name, processes, shared memory and a network of their own.
+"""Emulates nodes on one machine: namespaces, each with its own host name, processes, shared memory and network.
 
     with Nodes(2) as nodes:
         nodes.set(Setting(latency=1e-3, rate=1e9 / 8))
         nodes.mpiexec(["weft", "bench", "pingpong", "--output", "pingpong"])
 
-The network is a star of TAP devices around `network_relay.cpp`, whose first lines say what rate and latency mean. This
-needs root, Linux with /dev/net/tun, and commands of util-linux and iproute2. Leaving the block ends all processes of
-the nodes; if this program is killed, the nodes and the relay read the end of a pipe, and end themselves.
+The network is a star of TAP devices around `network_relay.cpp`, whose first lines define rate and latency. This needs
+root, Linux with /dev/net/tun, and commands of util-linux and iproute2. Leaving the block ends all processes of the
+nodes; if this program is killed, the nodes and the relay notice the end of a pipe, and exit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from types import TracebackType
 
 HERE = Path(__file__).parent
 MTU = 65521  # the largest of a TAP device: the relay works per frame
-# Frames are neither lost nor reordered, however long they queue, so nothing but an answer may trigger a repetition.
+# Frames are neither lost nor reordered, however long they queue, so only an answer may trigger a retransmission.
 ROUTE = ("rto_min", "20s", "initcwnd", "10000", "initrwnd", "10000")
 KERNEL = {
     "net.ipv6.conf.all.disable_ipv6": "1",
@@ -39,12 +39,12 @@ KERNEL = {
 
 
 class UnavailableError(Exception):
-    """Nodes cannot be made here; the text says why."""
+    """Raised if nodes cannot be created here; the text says why."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a node's link does: `latency` in seconds, `rate` in bytes per second."""
+    """The link of a node: `latency` in seconds, `rate` in bytes per second."""
 
     latency: float
     rate: float
@@ -55,7 +55,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the relay did: its frames, their bytes, its processor time, and how late frames were (s)."""
+    """The work of the relay: its frames, their bytes, its processor time, and the delays of frames (s)."""
 
     frames: int
     bytes: int
@@ -65,7 +65,7 @@ class Traffic:
 
 
 def unavailable() -> str | None:
-    """Why nodes cannot be made here, in one line; None if they can."""
+    """One line that says why nodes cannot be created here; None if they can."""
     if sys.platform != "linux":
         return "emulated nodes need Linux"
     missing = [
@@ -97,7 +97,7 @@ def relay_program() -> Path:
 
 
 class Nodes:
-    """`count` nodes with addresses 10.77.0.1, 10.77.0.2, …; a context manager that leaves nothing behind."""
+    """A context manager for `count` nodes with addresses 10.77.0.1, 10.77.0.2, …, which cleans up at the end."""
 
     def __init__(self, count: int = 2) -> None:
         self.count = count
@@ -157,7 +157,7 @@ class Nodes:
                 _run(*inside, "route", "add", other, "dev", "weft0", "src", self.addresses[i], *ROUTE)
 
     def _child(self, command: Sequence[str]) -> subprocess.Popen[str]:
-        """A process that ends when its standard input does; a group of its own keeps Ctrl-C from it."""
+        """Starts a process that exits when its standard input ends; its own process group shields it from Ctrl-C."""
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -184,7 +184,7 @@ class Nodes:
         return line
 
     def inside(self, node: int) -> list[str]:
-        """The words that run a command on a node, on its share of the cores, if put before it."""
+        """The words that, put before a command, run it on a node, on its share of the cores."""
         cores = sorted(os.sched_getaffinity(0))
         share = max(1, len(cores) // self.count)
         own = [cores[(node * share + k) % len(cores)] for k in range(share)]
@@ -192,7 +192,7 @@ class Nodes:
         return ["taskset", "--cpu-list", ",".join(map(str, own)), *enter]
 
     def set(self, setting: Setting) -> Traffic:
-        """Gives all links a rate and a latency; returns what happened since the last call."""
+        """Sets the rate and the latency of all links; returns the traffic since the last call."""
         assert self._relay.stdin is not None
         try:
             self._relay.stdin.write(f"{setting.rate!r} {setting.latency!r}\n")
@@ -206,7 +206,7 @@ class Nodes:
         self, command: Sequence[str], ranks_per_node: int = 1, nodes: int | None = None,
         folder: Path | None = None, environment: Mapping[str, str] | None = None, seconds: float = 120,
     ) -> str:  # fmt: skip
-        """Runs a program with MPICH's `mpiexec` on the first `nodes` nodes, messages between them by TCP alone.
+        """Runs a program with MPICH's `mpiexec` on the first `nodes` nodes, with TCP for all messages between them.
 
         Returns its output; raises CalledProcessError with it, or TimeoutExpired after `seconds`.
         """

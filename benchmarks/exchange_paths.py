@@ -5,8 +5,8 @@
 
 There are two shapes. In `pair`, each rank shares ids with the next rank and the previous one (a ring; on two ranks, one
 message in each direction). In `all`, it shares ids with every other rank. A message of a gather-scatter has `bytes`
-bytes, and one of a scatter about half as many: each of two ranks owns half of the ids they share, and sends the values
-of those. The times are those of a whole call, including the work on the points. Choices take turns in many short
+bytes, and one of a scatter about half as many, because each of two ranks owns half of the ids they share, and sends
+their values. The times are those of a whole call, including the work on the points. Choices alternate in many short
 rounds, so that other work on the machine affects all of them; the figure is the median over rounds of the slowest
 rank's time. On a machine that does other work, use only the ratios.
 """
@@ -32,7 +32,7 @@ MOST_SHARED = 10_000_000  # ids that two ranks share
 
 
 def ids_of(shape: str, shared: int) -> np.ndarray:
-    """Ids of which this rank shares `shared` with each of its neighbours, and with nobody else."""
+    """The ids of this rank, which shares `shared` of them with each of its neighbours, and none with other ranks."""
     others = {(COMM.rank + 1) % COMM.size, (COMM.rank - 1) % COMM.size} if shape == "pair" else set(range(COMM.size))
     first = []
     for other in sorted(others - {COMM.rank}):

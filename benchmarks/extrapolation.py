@@ -5,7 +5,7 @@
     python benchmarks/extrapolation.py --extrap FOLDER/bin/extrap
 
 Fits `weft.model.extrapolate` to the first rows of each table and predicts the others. With --extrap, Extra-P (Calotoiu
-et al. 2013) gets the same rows, with negative exponents allowed for strong scaling. It knows one parameter here, the
+et al. 2013) gets the same rows, with negative exponents allowed for strong scaling. It uses one parameter here, the
 number of ranks, so both tools get the total time of series in which either the problem or the problem per rank is
 fixed.
 """
@@ -64,7 +64,7 @@ def everything() -> Iterator[tuple[str, Series, Series]]:
 
 
 def predict(name: str, few: Series, many: Series) -> list[dict[str, Any]]:
-    """The rows of `many` beside their predictions from `few`."""
+    """The rows of `many` with their predictions from `few`."""
     made = extrapolate.program(few)
     found = []
     for run in many:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs what `make run` runs, and writes its output into README.md between the marks.
+"""Runs the command of `make run`, and writes its output into README.md between the marks.
 
 benchmarks/first_run.py [--ranks 2]
 """

@@ -1,4 +1,4 @@
-"""What a flow's output costs: checkpoints, fields, Nek files and time averages, on the Taylor-Green vortex.
+"""Measures the cost of a flow's output: checkpoints, fields, Nek files and time averages, on the Taylor-Green vortex.
 
     mpiexec -n 2 python benchmarks/flow_output.py --output benchmarks/results/flow_output_2_ranks.json
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Statistically steady isotropic turbulence: does the dissipation balance the forcing, with the known statistics?
+"""Checks statistically steady isotropic turbulence: the energy budget, and statistics with known values.
 
     python benchmarks/forced_turbulence.py --grid 64 --output benchmarks/results/forced_turbulence.json
 

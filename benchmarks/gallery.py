@@ -1,9 +1,9 @@
-"""Runs the examples as their pages say, and writes into the pages what they found, their time and their pictures.
+"""Runs the examples as their pages say, and writes results, times and pictures into the pages.
 
     python benchmarks/gallery.py [--output benchmarks/results/gallery.json] [NAME ...]
 
-Each page has a block of commands, which run in the folder of the example, and a block that this program writes: what
-the last command prints, and the processor time of the commands. The picture is put together from those of the run.
+Each page has a block of commands, which run in the folder of the example, and a block that this program writes, with
+the output of the last command and the processor time of the commands. The picture combines those of the run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PICTURES = {  # files in the folder "result", side by side
     "waveguide": ["slice.png", "slice-2.png"],
     "wing": ["slice.png"],
 }
-HEIGHT, WIDTH = 400, 900  # of the pictures, at most, in pixels
+HEIGHT, WIDTH = 400, 900  # maximum width of the pictures in pixels
 LARGEST = 148_000  # bytes of a picture with all of its colours
 
 
@@ -47,7 +47,7 @@ def commands(page: str) -> list[str]:
 
 
 def run(command: str, folder: Path) -> tuple[str, float]:
-    """What a command prints, and its processor time in seconds."""
+    """The output of a command, and its processor time in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PATH": path}

@@ -2,22 +2,23 @@
 
     mpiexec -n 2 python benchmarks/gather_scatter.py --types float64 float32 --output results.json
 
-Bytes are those that the method must move, each counted once. A gather-scatter takes 4 of index and two values (read,
-written) per point whose id occurs more than once; a scatter 4 of index and one value per point, and one value per id; a
-gather 4 and one value per point, and 4 and one value per id. Memory moves whole lines, and the lines of combined points
-also hold others: a gather-scatter of one field at N = 15 moves three times the values it uses. The count by lines has 4
-bytes of index per combined point, and twice each 64-byte line that holds one. Judge a kernel by its own bytes.
+Bytes are those that the method must move, each counted once. A gather-scatter moves 4 bytes of index and two values
+(read, written) per point whose id occurs more than once; a scatter 4 bytes of index and one value per point, and one
+value per id; a gather 4 bytes and one value per point, and 4 bytes and one value per id. Memory moves whole lines, and
+the lines of combined points also hold others: a gather-scatter of one field at N = 15 moves three times the values that
+it uses. The count by lines has 4 bytes of index per combined point, and twice each 64-byte line that holds one. Judge a
+kernel by its own bytes.
 
 There are two limits. The first is the streaming kernel of `weft bench` (8 reads : 1 write, arrays larger than the
-caches). It is measured before every row on all ranks at once, because other machines may use the same memory; the share
+caches). It is measured before every row on all ranks at once, because other machines may use the same memory; a share
 of it counts a kernel's own bytes. Arrays that fit into caches exceed it. The second limit is a plain program over
-arrays of the same size with the same mix of reads and writes (gather_scatter_limit.cpp), which takes turns with the
-kernel; the share of it is that program's median time over the kernel's. For a gather the program reads the values of
-the points and all index bytes, and writes the values of the ids. For a scatter it reads the values of the ids and the
-index, and writes the points. Both go in order, with or without non-temporal stores, whichever is faster. For a
-gather-scatter it reads and writes back, in ascending order, the lines that hold a combined point, and reads 4 bytes per
-line, with or without prefetching, whichever is faster. Every timed call follows one that is not timed. Arrays are in
-huge pages, like all of weft's own.
+arrays of the same size with the same mix of reads and writes (gather_scatter_limit.cpp), which alternates with the
+kernel; a share of it is that program's median time over the kernel's. For a gather, the program reads the values of the
+points and all index bytes, and writes the values of the ids. For a scatter, it reads the values of the ids and the
+index, and writes the points. Both access memory in order, with or without non-temporal stores, whichever is faster. For
+a gather-scatter, it reads and writes back, in ascending order, the lines that hold a combined point, and reads 4 bytes
+per line, with or without prefetching, whichever is faster. Every timed call follows an untimed one. Arrays are in huge
+pages, like all of weft's own.
 
 Set-up is timed in three parts, once each: the mesh, the numbering of its points, and the gather-scatter with its first
 call, which on several ranks includes the tuning of its exchange.
@@ -52,7 +53,7 @@ T = TypeVar("T")
 
 
 def medians_in_turn(calls: list[Callable[[], object]], repetitions: int) -> list[float]:
-    """Medians over repetitions of the slowest rank's time, of calls in turn, each after a call that is not timed."""
+    """Medians over repetitions of the slowest rank's time of alternating calls, each after an untimed call."""
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repetitions):
         for call, of_call in zip(calls, seconds, strict=True):
@@ -79,7 +80,7 @@ def counts_for(order: int) -> tuple[int, int, int]:
 
 
 def ones(shape: tuple[int, ...], type_: str) -> np.ndarray:
-    """An array in huge pages where the system has them."""
+    """An array in huge pages, if the system has them."""
     values = np.prod(shape, dtype=int)
     memory = mmap.mmap(-1, values * np.dtype(type_).itemsize + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_HUGEPAGE)
@@ -125,7 +126,7 @@ class Limit:
             self.library = ctypes.CDLL(str(library))
 
     def stream(self, read: int, written: int) -> list[Callable[[], object]]:
-        """Two ways to read and write that many bytes."""
+        """Two ways to read and write this many bytes."""
         lines = [max(1, -(-size // LINE)) for size in (read, written)]
         source, target = (ones((count * LINE,), "uint8") for count in lines)
 

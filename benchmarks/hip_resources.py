@@ -1,7 +1,7 @@
 """Records the registers and spills of weft's kernels on AMD GPUs, for `weft model kernels --machine mi250x|mi300x`.
 
 Compiles each kernel for gfx90a and gfx942 with Clang 17 or newer (Debian: apt install clang-19) and reads the metadata
-of the code object. No GPU and no ROCm is needed: what hipRTC has built in is in the few lines of PRELUDE.
+of the code object. It needs neither a GPU nor ROCm: the few lines of PRELUDE replace the built-ins of hipRTC.
 
     python benchmarks/hip_resources.py [--clang clang-19] [--jobs 2] [--files flow_terms]
 """

@@ -1,8 +1,8 @@
 """Counts the instructions of the Poisson operator's SIMD kernels and of merged CG, by class, as a core executes them.
 
-Steps through one application or iteration on a small box, one instruction at a time (single_step.c), disassembles what
-was executed, and writes instructions per point and vector of elements for `weft.model.instructions`. The program counts
-for the vectors that weft was compiled for (WEFT_ARCH): run it on a build for each, on a processor that has them. It
+Steps through one application or iteration on a small box, one instruction at a time (single_step.c), disassembles the
+executed code, and writes instructions per point and vector of elements for `weft.model.instructions`. It counts for the
+vector length for which weft was compiled (WEFT_ARCH): run it on a build for each, on a processor that has them. It
 needs gcc and objdump, and takes about 20 microseconds per instruction in a virtual machine. `--output` replaces the
 lines of the same vectors and order.
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-# The library that counts is for one thread, and the choice of access is this program's: see with_access().
+# The counting library supports one thread, and this program chooses the access: see with_access().
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import weft
@@ -61,7 +61,7 @@ def library(folder: Path) -> ctypes.CDLL:
 
 
 def kernels_mapped() -> list[tuple[int, int]]:
-    """Where code of weft's kernels is mapped: its module, and what was compiled on first use."""
+    """The mapped address ranges of weft's kernels: its module, and kernels that were compiled on first use."""
     found = []
     for line in Path("/proc/self/maps").read_text().splitlines():
         place, flags, _, _, _, *file = line.split(maxsplit=5)
@@ -109,7 +109,7 @@ def stretches(addresses: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def classes(name: str, operands: str, before: str) -> list[str]:
-    """What an instruction in AT&T syntax counts as. `slots`: of the front end, where a compare and its jump are one."""
+    """The classes of an instruction in AT&T syntax. `slots`: front-end slots; a compare and its jump take one."""
     fused = name.startswith("j") and FUSES.fullmatch(before)
     found = ["instructions"] if fused else ["instructions", "slots"]
     kind = next((key for key, pattern in CLASSES if re.fullmatch(pattern, name)), "")
@@ -131,7 +131,7 @@ def classes(name: str, operands: str, before: str) -> list[str]:
 
 
 def measured(counter: ctypes.CDLL, work: Callable[[], object]) -> dict[int, int]:
-    """How often each address was executed while `work` ran."""
+    """The number of times that each address was executed while `work` ran."""
     counter.take_counts(np.empty(1 << 20, np.uint64).ctypes.data, np.empty(1 << 20, np.uint64).ctypes.data, 1 << 20)
     work()
     counter.end_counting()
@@ -158,7 +158,7 @@ def operator(order: int, precision: str, shape: str, access: str) -> weft.Poisso
 
 
 def with_access(made: Callable[[], weft.Poisson], access: str) -> weft.Poisson:
-    """An operator that reaches surface points as told: its set-up reads the choice from the cache, rewritten here."""
+    """An operator with the given access to surface points: rewrites the cached choice that its set-up reads."""
     made()
     for file in Path(os.environ["WEFT_CACHE"]).glob("*.tuning"):
         rewrite(file, access)

@@ -1,4 +1,4 @@
-"""Records what weft's GPU kernels do, for `weft model kernels`: python/weft/model/kernel_counters.jsonl.
+"""Records counters of weft's GPU kernels for `weft model kernels`, in python/weft/model/kernel_counters.jsonl.
 
 Runs build/benchmarks/kernel_counters, which launches the kernels on the emulator of sm_90 machine code. Needs the
 packages nvidia-cuda-nvrtc and nvidia-cuda-nvdisasm, and a build folder with tests:
@@ -6,8 +6,8 @@ packages nvidia-cuda-nvrtc and nvidia-cuda-nvdisasm, and a build folder with tes
     cmake -S . -B build -DWEFT_BUILD_TESTS=ON && cmake --build build --target kernel_counters
     python benchmarks/kernel_counters.py [--build build] [--jobs 2]
 
-With --check, nothing is written: the kernels of the runs that are named (such as poisson:3:double) are counted again
-and compared with the record. The exit code is 1 if they differ.
+With --check, nothing is written: the kernels of the named runs (such as poisson:3:double) are counted again and
+compared with the record. The exit code is 1 if they differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOME = (3, 7, 15)
 ORDERS = {
     "poisson": range(1, 16), "solve": SOME, "transfer": SOME, "maxwell": SOME, "flow": SOME, "turbulence": (0,),
 }  # fmt: skip
-# The kernels that a workload is run for; others that it launches are counted elsewhere.
+# The kernels for which a workload is run; others that it launches are counted elsewhere.
 OWN = {
     "poisson": ("poisson.", "poisson_matrix.", "gather.gather_points"),
     "solve": ("cg.", "vector.", "gather.gather_product"),
@@ -50,14 +50,14 @@ def tools() -> list[str]:
 
 
 def version(nvrtc: str) -> str:
-    """Major and minor version of an NVRTC: of the library of builtins beside it."""
+    """Major and minor version of an NVRTC, from the library of built-ins next to it."""
     names = [path.name for path in Path(nvrtc).parent.glob("libnvrtc-builtins.so.*")]
     found = [m.group(1) for name in names if (m := re.search(r"\.so\.(\d+\.\d+)", name))]
     return found[0] if found else "unknown"
 
 
 def environment(build: Path, nvrtc: str, nvdisasm: str, report: str) -> dict[str, str]:
-    """What makes the driver made for tests be found, and compile with the real NVRTC."""
+    """Environment variables with which the test driver is found, and compiles with the real NVRTC."""
     driver = build / "tests" / "cpp" / "fake_gpu_driver"
     return os.environ | {
         "LD_LIBRARY_PATH": f"{driver}:{os.environ.get('LD_LIBRARY_PATH', '')}", "WEFT_FAKE_GPU": "1",
@@ -85,7 +85,7 @@ def count(build: Path, run: tuple[str, int, str], found: list[str]) -> list[dict
 
 
 def compact(line: dict, run: tuple[str, int, str], elements: int) -> dict[str, object]:
-    """A line of the emulator's report as it is kept."""
+    """A line of the emulator's report in the form in which it is stored."""
     workload, order, real = run
     kernel, _, constants = line["kernel"].partition(" ")
     defined = dict(pair.split("=") for pair in constants.split(",") if pair)
@@ -104,7 +104,7 @@ def compact(line: dict, run: tuple[str, int, str], elements: int) -> dict[str, o
 
 
 def kept_record() -> tuple[dict[str, str], list[dict[str, object]]]:
-    """What the record says of itself, and its lines."""
+    """The header of the record, and its lines."""
     head, *lines = (json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines())
     return head, lines
 

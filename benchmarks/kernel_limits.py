@@ -2,7 +2,7 @@
 
     python benchmarks/kernel_limits.py [--machine h200] [--output benchmarks/results/kernel_limits_h200.json]
 
-Where the output exists, each kernel's share in it is kept as `share_before`. Needs no GPU.
+If the output exists, each kernel's share in it is kept as `share_before`. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def name(kernel: str) -> str:
 
 
 def rows(machine: str, before: dict[tuple[str, int, str], float]) -> list[dict[str, object]]:
-    """One row per kernel, order and precision: its share, what limits it, and what it takes of a multiprocessor."""
+    """One row per kernel, order and precision: its share, its limit, and the resources that it uses."""
     found = []
     for counters in kernels.recorded()[1]:
         predicted = kernels.predict(counters, CHIPS[machine])

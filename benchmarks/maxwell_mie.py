@@ -5,7 +5,7 @@
 `from the series`: the fields start from the series, in the total and the scattered field, and are followed for a fifth
 of a period, in the sphere and the shell around it, before reflections from the outer boundary arrive. This is the error
 of the method itself. `from nothing`: the case `sphere`, whose wave is switched on slowly and which has a matched layer
-around it. This is what a user gets, including the errors of the layer and the ramp.
+around it. This is the error that a user gets, including those of the layer and the ramp.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How fast the models are: replay, a surface of replays, and a projection at scale.
+"""Measures the speed of the models: a replay, a surface of replays, and a projection at scale.
 
     python benchmarks/model_speed.py --output benchmarks/results/model_speed.json
 
 Times are medians of `--rounds` rounds (one round for building the program and for the surface). The benchmark takes two
 to three minutes. It generates the trace that it replays: launches, kernels, copies and waits on four streams. Its
 program is built and replayed on one core. The required limits are 60 s on one core for a replay of 10^6 events; 1 s for
-a projection of any workload with its range at 10^5 ranks, nothing kept from earlier ones; 20 s for
+a projection of any workload with its range at 10^5 ranks, without cached results; 20 s for
 `weft model published` and `weft model validate` together; and 60 s for a search among 10^4 configurations.
 """
 
@@ -92,7 +92,7 @@ def searching() -> dict[str, float]:
 
 
 def command_seconds(*words: str) -> float:
-    """Wall-clock seconds of a command of weft, with its start."""
+    """Wall-clock seconds of a command of weft, including its start."""
     begin = time.perf_counter()
     subprocess.run(["weft", "model", *words], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begin

@@ -6,8 +6,8 @@
 
 The problem is the Laplacian with Dirichlet boundaries and a rough right-hand side, on boxes, boxes in Kershaw's
 deformation and, if --hemi gives its file, the mesh of a flow past a hemisphere. Iterations do not depend on the
-machine, and hardly on the number of ranks. Seconds are those of the iterations, on one rank. A case with more than
---points points is left out.
+machine, and hardly on the number of ranks. Seconds are those of the iterations, on one rank. Cases with more than
+--points points are left out.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the commands of pages as they are typed, in a fresh clone, and names those that fail.
+"""Runs the commands of documentation pages in a fresh clone, and lists those that fail.
 
     python benchmarks/page_commands.py [--limit 60] [PAGE ...]
 
 The pages are the README and docs/*.md by default; each gets a clone of the repository and runs its commands in order. A
-command that takes longer than the limit gets SIGTERM and must then end as documented. Commands that name a
-file of the reader's own are not run, nor are the programs of benchmarks/. The pages of examples/ have gallery.py.
+command that takes longer than the limit gets SIGTERM and must then end as documented. Commands that need a file of the
+reader's own are not run, nor are the programs of benchmarks/. The pages of examples/ are run by gallery.py.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def files(command: str) -> set[str]:
 
 
 def readers(command: str, folder: Path) -> set[str]:
-    """The files of the reader's own that a command names, and that no earlier one has made."""
+    """The files of the reader's own that a command names, and that no earlier command has written."""
     return {name for name in files(command) & READERS if not (folder / name).exists()}
 
 
 def run(command: str, folder: Path, limit: float) -> tuple[str, float]:
-    """How a command fails ("" if it does not), and its seconds."""
+    """The failure of a command ("" if it succeeds), and its seconds."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {"OMP_NUM_THREADS": "1", **os.environ, "PATH": path}
     begin = time.monotonic()

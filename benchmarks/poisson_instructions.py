@@ -1,8 +1,8 @@
 """Counts the instructions per point of the Poisson operator's work on planes, from its machine code.
 
 Compiles `planes` of cpp/weft/poisson/simd_kernel.hpp for each shape of elements, order and processor, disassembles it,
-and multiplies each instruction by how often its loops run: n planes of n rows or columns, of n / 2 pairs of points.
-Prefetches, which depend on the block, are left out. Needs g++ and objdump, and none of the processors.
+and multiplies each instruction by the trip counts of its loops: n planes of n rows or columns, of n / 2 pairs of
+points. Prefetches, which depend on the block, are left out. It needs g++ and objdump, but none of the processors.
 
     python benchmarks/poisson_instructions.py [--source cpp] [--orders 3,7] [--output results.json]
 """
@@ -60,7 +60,7 @@ def disassembly(source: Path, shape: str, order: int, real: str, architecture: s
 
 
 def loops_of(code: list[Instruction]) -> list[Loop]:
-    """The loops, by their jumps backwards, outer ones first."""
+    """The loops, found by their backward jumps, outer ones first."""
     jumps: dict[int, int] = {}
     for address, name, operands in code:
         target = re.match(r"([0-9a-f]+) <", operands)
@@ -99,7 +99,7 @@ def counts(source: Path, shape: str, order: int, real: str, architecture: str) -
 
 
 def least(shape: str, order: int) -> float:
-    """Arithmetic instructions per point if multiply-adds are one: four lines, the sum, and the metric."""
+    """Arithmetic instructions per point, with a multiply-add as one: four lines, the sum, and the metric."""
     n = order + 1
     h = n // 2
     line = (2 * h * h if n % 2 == 0 else 2 * h * h + 2 * h) + 4 * h  # by even and odd parts

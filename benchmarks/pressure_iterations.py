@@ -1,11 +1,11 @@
-"""Iterations of the pressure solve by order and number of elements, with and without a first guess.
+"""Counts iterations of the pressure solve by order and number of elements, with and without an initial guess.
 
     python benchmarks/pressure_iterations.py [--orders 3 5 7 9] [--elements 8 16] [--steps 24] [--output FILE]
 
 The first table solves -Laplacian p = f in a periodic box to a residual of 1e-8 of the first one, for the f of the
 Taylor-Green vortex (two modes) and for noise (all modes). The second table gives the pressure iterations per step of
-the vortex at Re = 1600 to the absolute tolerance 1e-7, with projection onto 8 earlier solutions, and from the last
-pressure. One rank; about three minutes.
+the vortex at Re = 1600 to the absolute tolerance 1e-7, with projection onto 8 earlier solutions, and starting from the
+last pressure. It runs on one rank, and takes about three minutes.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""What weft makes of other people's traces: counts, replays and their bounds, on every trace in some folders; JSON.
+"""Checks weft on traces of other programs: counts, replays and their bounds for every trace in some folders.
 
     python benchmarks/public_traces.py FOLDER... --output benchmarks/results/public_traces.json
 
-For every trace that weft detects in the folders (checkouts of repositories, say), of equal files the first:
+For every trace that weft detects in the folders (checkouts of repositories, for example; only the first of equal files)
+it writes, as JSON:
 
 - the number of events by kind, launches, busy time of the device and bytes, compared with counts that the tests make
   without weft's readers (`tests/python/trace_counts.py`);
-- the span of the replay with nothing changed, relative to the recorded one;
+- the span of the unchanged replay, relative to the recorded one;
 - whether replays are monotone in bandwidth, latency, speeds and the network;
 - whether replays are as long as the longest chain of their dependencies and no longer than the sum of all.
 
-Files that are refused are listed with the message. Files that the output has already, by their content, are not read
-again. The exit status is 1 if a check fails.
+Refused files are listed with the message. Files whose content is already in the output are not read again. The exit
+status is 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def main() -> None:
 
 
 def known(output: Path | None) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """The traces and the refused files that the output has already."""
+    """The traces and the refused files that are already in the output."""
     if output is None or not output.exists():
         return [], []
     content = json.loads(output.read_text())
@@ -95,7 +96,7 @@ def write(output: Path, rows: list[dict[str, object]], refused: list[dict[str, o
 
 
 def files(folders: list[Path]) -> Iterator[tuple[Path, Path]]:
-    """Each file in the folders, with its folder, that has a format which weft reads."""
+    """Each file in the folders, with its folder, whose format weft reads."""
     for folder in folders:
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
             if traces.detect(path):

@@ -2,9 +2,9 @@
 
     python benchmarks/schedule_traffic.py --ranks 4 4 4 --points 8 64
 
-Each rank has 26 neighbours. `points` are those along an edge of a rank; a face of them goes to 6 neighbours, an edge to
-12 and a corner to 8, with 8 bytes per point. What alltoallv and neighbor send is up to MPI; the row of pairwise is the
-least they can send.
+Each rank has 26 neighbours. `points` is the number of points along an edge of a rank; a face of points goes to 6
+neighbours, an edge to 12 and a corner to 8, with 8 bytes per point. MPI decides what alltoallv and neighbor send; the
+row of pairwise is a lower bound.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Measures the set-up of `weft run poisson`: seconds and bytes per unknown, phase by phase, and how they grow.
+"""Measures the set-up of `weft run poisson`: seconds and bytes per unknown, by phase and size.
 
     python benchmarks/setup.py --order 7 --unknowns 1e6 5e6 --output benchmarks/results/setup.json
     python benchmarks/setup.py --order 1 --unknowns 5e6 --ranks 2 --device cuda
 
 Every size runs in processes of its own: a box, the operator with the portable kernels (those of GPUs), the random
-right-hand side. A phase is a span of weft's recorder, without
-the phases inside it. Meanwhile a thread of the process reads the memory that is resident: `host` is private memory, and
-of a GPU's driver made for tests `device` is what that driver shares. With `--device host` the arrays of the device are
-host memory, too: `arrays` says how much of it they are at the end. Times and bytes are those of the slowest and the
-largest rank. `--against FILE` adds the results of an earlier version, from a file that this program wrote, to the
-output.
+right-hand side. A phase is a span of weft's recorder, without the phases inside it. Meanwhile a thread of the process
+reads the resident memory: `host` is private memory, and with a GPU driver made for tests `device` is the memory that
+this driver shares. With `--device host` the arrays of the device are in host memory, too: `arrays` is their size at the
+end. Times and bytes are those of the slowest and the largest rank. `--against FILE` adds the results of an earlier
+version, from a file that this program wrote, to the output.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass
 class Sampler:
-    """Reads what memory is resident, in a thread of its own: (ns, private bytes, shared bytes)."""
+    """Samples the resident memory in its own thread: (ns, private bytes, shared bytes)."""
 
     samples: list[tuple[int, int, int]] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -50,7 +49,7 @@ class Sampler:
 
 
 def phases(events: list[dict[str, Any]], samples: list[tuple[int, int, int]]) -> dict[str, dict[str, float]]:
-    """Seconds of each phase without the phases inside it, and the most memory that was seen in it."""
+    """Seconds of each phase without the phases inside it, and the maximum memory during it."""
     spans = sorted((round(1e3 * e["ts"]), -round(1e3 * e["dur"]), e["name"]) for e in events if e.get("cat") == "cpu")
     found: dict[str, dict[str, float]] = {}
     edges: list[tuple[int, str]] = []  # when a phase became the innermost one
@@ -81,7 +80,7 @@ def phases(events: list[dict[str, Any]], samples: list[tuple[int, int, int]]) ->
 
 
 def measure(order: int, unknowns: int, device: str, options: dict[str, Any]) -> None:
-    """Sets up one problem on all ranks, and prints what it took."""
+    """Sets up one problem on all ranks, and prints its times and memory."""
     from mpi4py import MPI
 
     import weft

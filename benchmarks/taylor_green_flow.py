@@ -63,7 +63,7 @@ def errors(found, reference):
 
 
 def thinned(found, count=200):
-    """The curves at about that many times, for the record."""
+    """The curves at about this many times, for the record."""
     every = max(1, len(found["time"]) // count)
     return {key: [float(f"{value:.7g}") for value in column[::every]] for key, column in found.items()}
 

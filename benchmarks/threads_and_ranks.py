@@ -1,13 +1,13 @@
-"""One rank with P threads compared with P ranks with one thread each, on a node with P cores to itself.
+"""Compares one rank with P threads to P ranks with one thread each, on an otherwise idle node with P cores.
 
     python benchmarks/threads_and_ranks.py --output benchmarks/results/threads_and_ranks.json
 
-Every workload runs both ways in turns: an iteration of Poisson CG, a time step of the others, and a gather-scatter of
+Every workload alternates between both: an iteration of Poisson CG, a time step of the others, and a gather-scatter of
 one and of six fields. The ratio is the median time with ranks over the median time with threads: 1.05 means that
 threads are 5 % faster.
 
-A virtual machine's host may move its processors between cores that share a last-level cache and cores that do not,
-which changes what threads pay for the data that they share. So `core_to_core.c` (which needs gcc) measures before and
+The host of a virtual machine may move its processors between cores that share a last-level cache and cores that do not,
+which changes the cost of data that threads share. Therefore `core_to_core.c` (which needs gcc) measures before and
 after each run how long a cache line takes from one processor to the other and back. A run counts as "far" if this took
 more than 150 ns before or after it, otherwise as "near".
 """
@@ -52,7 +52,7 @@ def weft_run(workload: str, ranks: int, threads: int) -> float:
 
 
 def gather_scatter(fields: int, ranks: int, threads: int) -> float:
-    """Seconds of a gather-scatter of 2 million points of elements of order 7, by worker() on ranks of their own."""
+    """Seconds of a gather-scatter of 2 million points of elements of order 7, by worker() on separate ranks."""
     words = [mpiexec(), "-n", str(ranks), sys.executable, __file__, "--worker", str(fields)]
     done = subprocess.run(
         words, env={**os.environ, "OMP_NUM_THREADS": str(threads)}, check=True, capture_output=True, text=True
@@ -93,7 +93,7 @@ def core_to_core(folder: Path) -> Callable[[], float]:
 
 
 def ratios(times: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
-    """Ratio of the medians by where the processors were: near, far. Entries of `times` are (time, round trip)."""
+    """Ratio of the medians by place of the processors: near, far. Entries of `times` are (time, round trip)."""
     found = {}
     for place in ("near", "far"):
         here = {way: [time for time, trip in runs if (trip > FAR) == (place == "far")] for way, runs in times.items()}

@@ -1,10 +1,10 @@
-"""How fast traces are read and summarised, and kernels ordered; writes JSON.
+"""Measures how fast traces are read and summarised, and kernels are ordered; writes JSON.
 
     python benchmarks/trace_reading.py --events 1000000 --output benchmarks/results/trace_reading.json
 
 Generates a trace of that many events in each of six formats. Each is read in a process of its own, which reports the
-processor time of reading, of `weft trace summary` and of its --stats, and the most memory it held. The benchmark then
-orders 2,000 kernels of 20 runs.
+processor time of reading, of `weft trace summary` and of its --stats, and its peak memory. The benchmark then orders
+2,000 kernels of 20 runs.
 
     python benchmarks/trace_reading.py --ranks 64 --of TRACE.json.gz --output benchmarks/results/trace_ranks.json
 
@@ -84,7 +84,7 @@ def write_nsys(path: Path, events: int) -> None:
 
 
 def write_perfetto(path: Path, events: int) -> None:
-    """As rocprofv3 writes slices: two packets each, with the number that links call and kernel."""
+    """Writes slices like rocprofv3: two packets each, with the number that links call and kernel."""
     from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
     def begin(packet: TracePacket) -> bytes:
@@ -142,7 +142,7 @@ def write_xplane(path: Path, events: int) -> None:
 
 
 def write_chakra(path: Path, events: int) -> None:
-    """Pairs of a host's node and the device's node that depends on it."""
+    """Writes pairs of a host's node and the device's node that depends on it."""
     classes = protobufs.schema("benchmark.chakra", chakra_nodes.FIELDS)
 
     def message(kind: str, **fields: object) -> bytes:
@@ -171,7 +171,7 @@ def varint(number: int) -> bytes:
 
 
 def write_ranks(folder: Path, source: Path, ranks: int, events: int) -> None:
-    """The records of a trace, repeated, as those of each rank; clocks differ by whole microseconds."""
+    """Writes the repeated records of a trace for each rank; clocks differ by whole microseconds."""
     with gzip.open(source, "rt") as file:
         content = json.load(file)
     rows = [e for e in content["traceEvents"] if "ts" in e]

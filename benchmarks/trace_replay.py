@@ -1,4 +1,4 @@
-"""How long `weft model replay` and `critical-path` take for a large trace, and the memory they need; writes JSON.
+"""Measures the time and memory of `weft model replay` and `critical-path` for a large trace; writes JSON.
 
     python benchmarks/trace_replay.py --events 1000000 --output benchmarks/results/trace_replay.json
 

@@ -3,9 +3,9 @@
     mpiexec -n 2 python benchmarks/tuned_choice.py --mesh ../shared/data/meshes/pipe.msh --output results.json
 
 Every order and number of fields has its own tuned gather-scatter. Rounds alternate between the tuned one and one forced
-to each candidate. A time is that of a whole gather-scatter, the median over rounds of the slowest rank's. Two ratios to
-the best forced one are reported. That of the forced one with the chosen schedule and path shows how good the choice
-was. That of the tuned one itself shows how much two objects with the same schedule and path differ by noise alone.
+to each candidate. The time is that of a whole gather-scatter, the median over rounds of the slowest rank's. Two ratios
+to the best forced one are reported. The ratio of the forced one with the chosen schedule and path shows how good the
+choice was. The ratio of the tuned one shows how much two objects with the same schedule and path differ by noise alone.
 """
 
 from __future__ import annotations

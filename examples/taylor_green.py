@@ -23,7 +23,7 @@ import weft
 from weft import turbulence_statistics
 from weft.mpi import MPI
 
-TIMES = (3.0, 6.0, 9.0)  # of the drawn planes; the dissipation peaks near t = 9
+TIMES = (3.0, 6.0, 9.0)  # times of the drawn planes; the dissipation peaks near t = 9
 
 
 def vorticity_on_plane(solver: weft.turbulence.Solver) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Strouhal number, drag and lift of the cylinder, over the last periods of the run.
+"""Prints Strouhal number, drag and lift of the cylinder over the last periods of the run.
 
 python compare.py [FOLDER]
 """

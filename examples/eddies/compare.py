@@ -1,4 +1,4 @@
-"""The errors of Walsh's eddies.
+"""Prints the errors of the run of Walsh's eddies.
 
 python compare.py [FOLDER]
 """

@@ -1,4 +1,4 @@
-"""Compares forced isotropic turbulence with what is known of it: balance of energy, small scales, skewness.
+"""Compares forced isotropic turbulence with known results: energy balance, small scales, skewness.
 
 python compare.py [FOLDER]
 """

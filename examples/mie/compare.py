@@ -1,4 +1,4 @@
-"""Compares the fields around a sphere with the series of Mie.
+"""Compares the fields around a sphere with the Mie series.
 
 python compare.py [FOLDER]
 """

@@ -1,7 +1,8 @@
 """A code of one's own on weft's exchange layer and transforms: the heat equation, twice.
 
-Linear finite elements on a periodic line, whose nodes ranks share: `weft.GatherScatter` sums their parts. The same
-equation in Fourier space: `weft.fft.Plan` transforms a distributed field. Both are compared with the exact solution.
+The first part uses linear finite elements on a periodic line, whose nodes are shared by ranks: `weft.GatherScatter`
+sums their parts. The second part solves the same equation in Fourier space: `weft.fft.Plan` transforms a distributed
+field. Both are compared with the exact solution.
 
 python heat.py [POINTS]      or      mpiexec -n 4 python heat.py
 """
@@ -17,7 +18,7 @@ import weft
 
 
 def on_elements(points: int, comm: MPI.Intracomm, end: float = 0.1) -> float:
-    """Steps u_t = u_xx on elements dealt out to the ranks; returns the largest error."""
+    """Steps u_t = u_xx on elements that are distributed over the ranks; returns the largest error."""
     first, last = (points * r // comm.size for r in (comm.rank, comm.rank + 1))
     left = np.arange(first, last)  # this rank's elements, by their left nodes
     ids = np.stack([left, (left + 1) % points], axis=1) + 1  # global ids of their two nodes, from 1

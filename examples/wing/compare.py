@@ -1,4 +1,4 @@
-"""How many iterations and how much time the solve took with each preconditioner.
+"""Prints the iterations and the time of the solve with each preconditioner.
 
 python compare.py FOLDER ...
 """
