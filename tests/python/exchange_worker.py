@@ -1,4 +1,4 @@
-"""Runs on every rank under mpiexec: gather-scatters of given ids, and what all ranks got."""
+"""Runs on every rank under mpiexec: gather-scatters of given ids, and the results of all ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flow in which all that has a state takes part: a scalar that drives it, a kept flow rate, a filter, forces."""
+"""A flow that uses everything with a state: a scalar that drives it, a constant flow rate, a filter, forces."""
 
 from __future__ import annotations
 

@@ -16,19 +16,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-# How long a program may take before it counts as hanging: nothing to do with how fast it is.
+# Seconds after which a program counts as hanging; this is no limit on its speed.
 SECONDS = 240.0
-# What the first run that needs an order or a type says (test_first_use.py): which run that is depends on the cache.
+# The message of the first run that needs an order or a type (test_first_use.py); which run prints it depends on the
+# cache.
 COMPILING = "weft: compiling the "
 
 
 def messages(stderr: str) -> list[str]:
-    """weft's own lines among what went to stderr, but for the one about compiling."""
+    """weft's own lines in stderr, except the one about compiling."""
     return [line for line in stderr.splitlines() if line.startswith("weft") and not line.startswith(COMPILING)]
 
 
 def mpiexec() -> str:
-    """The launcher of the MPI that weft was built with: beside python, else on PATH."""
+    """The launcher of the MPI that weft was built with: next to python, else on PATH."""
     beside = Path(sys.executable).with_name("mpiexec")
     launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
     assert launcher is not None, "no mpiexec beside python nor on PATH"
@@ -38,17 +39,17 @@ def mpiexec() -> str:
 def waiting(ranks: int | None) -> dict[str, str]:
     """Makes more than two ranks of MPICH sleep while they wait.
 
-    To yield does not hand a processor to the rank that is waited for where ranks share processors (mpi/crowd.hpp), and
+    If ranks share processors, yielding does not hand a processor to the rank that others wait for (mpi/crowd.hpp), and
     takes several times the processor time. One and two ranks wait as they do for users.
     """
     return {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"} if ranks is not None and ranks > 2 else {}
 
 
 class Running(subprocess.Popen[bytes]):
-    """A program of its own session, by itself or on a number of ranks, whose output goes to files.
+    """A program in its own session, alone or on several ranks, whose output goes to files.
 
-    One file a rank and stream: in a pipe that ranks share, lines of one get into lines of another, because a line may
-    take several writes (of Python's ``print`` with PYTHONUNBUFFERED it does). And a file has all that a rank wrote
+    There is one file per rank and stream. In a pipe that ranks share, their lines would mix, because a line may take
+    several writes (as Python's ``print`` with PYTHONUNBUFFERED does). A file also has everything that a rank wrote
     before it was killed, which a launcher may lose.
     """
 
@@ -70,12 +71,12 @@ class Running(subprocess.Popen[bytes]):
             )
 
     def said(self, stream: str) -> str:
-        """All that was written so far to ``out`` or ``err``: by rank 0, by rank 1 and so on, then by the launcher."""
+        """Everything written so far to ``out`` or ``err``: by rank 0, by rank 1 and so on, then by the launcher."""
         files = [self.folder / f"{stream}.{rank}" for rank in range(self.ranks or 0)] + [self.folder / stream]
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
     def end(self) -> None:
-        """Kills it and all that it has started, ranks too; nothing if it has ended."""
+        """Kills the program and all processes that it started, ranks too; does nothing if it has ended."""
         if self.poll() is not None:
             return
         for pid in descendants(self):
@@ -84,7 +85,7 @@ class Running(subprocess.Popen[bytes]):
         self.wait()
 
 
-# What programs of tests begin with: one thread, and little time spent on measuring the machine.
+# The environment of all test programs: one thread, and little time spent on measuring the machine.
 VARIABLES = {"OMP_NUM_THREADS": "1", "WEFT_BANDWIDTH_BYTES": str(1 << 24)}
 
 
@@ -94,7 +95,7 @@ def start(words: Sequence[str], variables: Mapping[str, str] | None = None, rank
 
 
 def finish(process: Running, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
-    """Waits; a hang is a TimeoutExpired, which fails the test, and leaves no process behind."""
+    """Waits for the end; a hang raises TimeoutExpired, which fails the test, and leaves no process behind."""
     try:
         process.wait(timeout)
     except BaseException as error:
@@ -107,9 +108,9 @@ def finish(process: Running, timeout: float = SECONDS) -> subprocess.CompletedPr
 
 
 def interrupt(process: Running) -> None:
-    """What a terminal does on Ctrl-C: one SIGINT to every process of the group, which `start` made.
+    """Does what a terminal does on Ctrl-C: sends one SIGINT to every process of the group that `start` created.
 
-    Not two to the launcher: of a second one it takes for another Ctrl-C, Hydra kills all ranks at once.
+    The launcher must not get two: Hydra takes the second for another Ctrl-C, and kills all ranks at once.
     """
     os.killpg(process.pid, signal.SIGINT)
 
@@ -138,12 +139,12 @@ def _stat(pid: int) -> list[str]:
 
 
 def alive(pids: Sequence[int]) -> list[int]:
-    """Which of these processes still run; a zombie does not."""
+    """The processes among these that are still running; zombies are not."""
     return [pid for pid in pids if (stat := _stat(pid)) and stat[0] != "Z"]
 
 
 def descendants(process: subprocess.Popen[bytes]) -> list[int]:
-    """The process and all that it and they have started, ranks in sessions of their own too."""
+    """The process and all its descendants, including ranks in sessions of their own."""
     stats = {int(entry.name): _stat(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit()}
     found = [process.pid]
     for parent in found:
@@ -158,7 +159,7 @@ def mpi_run(ranks: int, code: str, *arguments: str, timeout: float = SECONDS, **
 
 
 def mpi_prints(ranks: int, code: str, *arguments: str, timeout: float = SECONDS, **environment: str) -> str:
-    """What ``code`` prints under `mpi_run`, which must succeed."""
+    """The output of ``code`` under `mpi_run`, which must succeed."""
     result = mpi_run(ranks, code, *arguments, timeout=timeout, **environment)
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -170,14 +171,14 @@ def weft_command(*arguments: object) -> list[str]:
 
 
 def run_weft(ranks: int, *arguments: object, timeout: float = SECONDS, **environment: str):
-    """``weft`` on 1 rank by itself, on more under mpiexec."""
+    """Runs ``weft``, under mpiexec if there is more than one rank."""
     return finish(start(weft_command(*arguments), {**VARIABLES, **environment}, ranks if ranks > 1 else None), timeout)
 
 
 class Workers:
-    """A program on a number of ranks that answers one line of JSON with another: one launch for many cases."""
+    """A program on several ranks that answers each line of JSON with another, so that many cases need one launch."""
 
-    # Rank 0 answers; whatever else is said goes where it cannot get into an answer.
+    # Rank 0 answers; all other output goes elsewhere, so that it cannot mix with an answer.
     APART = '[ "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" = 0 ] || exec >&2; exec "$@"'
 
     def __init__(self, ranks: int, program: str, seconds: float = SECONDS):

@@ -104,7 +104,10 @@ def rocprofv3() -> Perfetto:
 def xspace() -> Any:
     """A host with two steps, and a GPU with a stream, whose 'while' has two operations inside, and a derived line."""
     fields = {kind: dict(of) for kind, of in xplane._FIELDS.items()}
-    fields["Plane"]["lines"], fields["Line"]["events"] = (3, "*Line"), (4, "*Event")  # which the reader takes as bytes
+    fields["Plane"]["lines"], fields["Line"]["events"] = (
+        (3, "*Line"),
+        (4, "*Event"),
+    )  # the reader declares text as bytes
     classes = protobufs.schema("test.xplane", fields)
     space = classes["Space"]()
     for plane_name in (b"/host:CPU", b"/device:GPU:0"):
@@ -142,7 +145,7 @@ def xspace() -> Any:
 def graph(nodes: list[tuple], start: bool = False, packed: bool = False) -> bytes:
     """A Chakra trace of nodes (id, name, type, dependencies, duration in µs, attributes).
 
-    `packed` writes dependencies as libraries do for the third version of protobufs. An attribute may be (field, value).
+    `packed` writes dependencies like libraries for version 3 of protobufs. An attribute may be (field, value).
     """
     classes = protobufs.schema("test.chakra", chakra_nodes.FIELDS)
     messages = [classes["Metadata"](version=b"0.0.4")]

@@ -26,11 +26,12 @@ def write_ranks(
     name: str = "rank-{}.json",
     world: int | None = None,
 ) -> list[Path]:
-    """Writes a data-parallel run. Each step of a rank computes on stream 7 and reduces on stream 20, which takes
-    LATENCY and the time of a ring with RATE from when the last rank has arrived. `skews` (ns) is how much later each
-    clock is, `jitter` (ns) how far the ends of a collective are apart, `spread` (ns) how much
-    the steps differ, `slow` the rank that computes 40 % longer, and
-    `lost` the numbers of steps that a rank's file lacks at its beginning and end. Returns the files.
+    """Writes a data-parallel run; returns its files.
+
+    Each step of a rank computes on stream 7 and reduces on stream 20. The reduction takes LATENCY and the time of a
+    ring with RATE from the arrival of the last rank. `skews` (ns) are the offsets of the clocks, `jitter` (ns) is the
+    spread of the ends of a collective, `spread` (ns) that of the lengths of steps, `slow` the rank that computes 40 %
+    longer, and `lost` the numbers of steps that a rank's file lacks at its beginning and end.
     """
     random = np.random.default_rng(seed)
     lengths = random.integers(700_000, 700_000 + spread, (steps, ranks))
@@ -79,10 +80,12 @@ def write_ranks(
 def write_exchanges(
     folder: Path, ranks: int = 4, steps: int = 8, sizes: Sequence[int] = (1 << 20, 1 << 24), single: bool = False
 ) -> None:
-    """Writes a run whose steps compute and then exchange messages with both neighbours in a ring, in one kernel of
-    NCCL, as PyTorch's `batch_isend_irecv` records it: operators name the messages, the kernel does not. It ends LATENCY
-    and the time of one message after the last of the three kernels has started. With `single`, each rank only sends to
-    the next in one kernel and receives from the one before in another, whose own arguments name the message.
+    """Writes a run whose steps compute and then exchange messages with both neighbours in a ring.
+
+    The exchange is one kernel of NCCL, as PyTorch's `batch_isend_irecv` records it: operators name the messages, but
+    the kernel does not. It ends LATENCY and the time of one message after the last of the three kernels has started.
+    With `single`, each rank sends to the next rank in one kernel and receives from the previous one in another, and
+    the arguments of these kernels name the message.
     """
     random = np.random.default_rng(0)
     lengths = random.integers(700_000, 900_000, (steps, ranks))

@@ -1,4 +1,4 @@
-"""A run does what it is told, or refuses with one line that says why: nothing is ignored, renamed or half done."""
+"""A run does what the user asks for, or refuses with one line that says why: it ignores and renames nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMM = MPI.COMM_SELF
 
 
 def one_line(*words: object) -> str:
-    """weft's message about a command that fails."""
+    """The message of weft for a command that fails."""
     done = run_weft(1, *words)
     assert done.returncode != 0
     said = messages(done.stderr)
@@ -80,7 +80,7 @@ def test_the_longest_step_of_turbulence_is_the_cases() -> None:
 
 
 class Heard(Silent):
-    """Keeps the warnings."""
+    """A display that keeps the warnings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -250,7 +250,7 @@ def test_a_solve_whose_true_residual_misses_the_tolerance_has_not_converged(stor
         result = operator.cg(b, tolerance=tolerance)
         assert result.residuals[-1] <= tolerance * result.residuals[0]
         assert result.converged is converged
-        # Of the residual's norm, computed here from its definition.
+        # The norm of the residual, computed here from its definition.
         r = operator.cg(b - operator.apply(result.x), iterations=1).residuals[0]
         assert result.true_residual == pytest.approx(r / result.residuals[0])
 

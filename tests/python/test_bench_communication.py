@@ -1,4 +1,4 @@
-"""`weft bench pingpong`, `exchange` and `alltoall`: their formulas against the papers, and real runs on real ranks."""
+"""`weft bench pingpong`, `exchange` and `alltoall`: formulas compared with the papers, and runs on several ranks."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_the_lower_bound_is_one_latency_and_all_bytes_of_the_slowest_kind_of_lin
     assert lower_bound({"within": 0, "between": 0}, links) == 0.0
 
 
-# --- who plays with whom -------------------------------------------------------------------------------------------
+# --- pairs of ranks ------------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=17))
@@ -248,7 +248,7 @@ def test_samples_are_those_of_the_slowest_rank_and_leave_out_ranks_that_took_no_
 
 
 def read(path: Path) -> dict:
-    """A record; NaN and Infinity, which are no JSON, fail."""
+    """A record; NaN and Infinity, which are not valid JSON, fail."""
 
     def refuse(word: str) -> float:
         raise AssertionError(f"{path} holds {word}")
@@ -260,7 +260,7 @@ def read(path: Path) -> dict:
 
 
 def check_head(record: dict, ranks: int) -> None:
-    """What every record says of where it was measured."""
+    """Checks what every record says about the machine."""
     assert record["versions"]["mpi"] == mpi.library_version()
     assert record["machine"]["ranks"] == ranks
     assert [p["rank"] for p in record["placement"]] == list(range(ranks))

@@ -186,13 +186,13 @@ def test_a_mesh_file_of_another_project_runs_on_two_ranks(tmp_path) -> None:
 
 
 def each_rank(ranks: int, *arguments: object, timeout: float = SECONDS) -> subprocess.CompletedProcess[str]:
-    """Runs on several ranks, each of which prints its own exit code."""
+    """Runs weft on several ranks, each of which prints its own exit code."""
     script = '"$@"; echo "exit code $?."'
     return finish(start(["sh", "-c", script, "sh", *weft_command(*arguments)], ranks=ranks), timeout)
 
 
 def said(done: subprocess.CompletedProcess[str]) -> int:
-    """How many messages of weft's own a command gave beside its output; a traceback is always too many."""
+    """The number of weft's own messages that a command printed besides its output; a traceback counts as too many."""
     assert "Traceback" not in done.stderr, done.stderr
     return len(messages(done.stderr))
 
@@ -322,7 +322,7 @@ def test_output_that_no_terminal_of_ascii_could_show_is_spelled_with_what_it_can
 
 
 def test_help_needs_neither_numpy_nor_the_cases() -> None:
-    """What a user waits for before anything happens: these took half a second of the start."""
+    """These imports took half a second of the start, for which every user waits."""
     code = """
         import sys
         from click.testing import CliRunner

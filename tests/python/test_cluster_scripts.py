@@ -1,4 +1,4 @@
-"""The job scripts of examples/cluster: under a stand-in for srun everywhere, under Slurm where one is running."""
+"""The job scripts of examples/cluster: with a stand-in for srun everywhere, and under Slurm if it is running."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def weft_words(script: str) -> list[list[str]]:
 
 @pytest.fixture
 def job(tmp_path, monkeypatch):
-    """What Slurm sets for a job on 2 ranks, with stand-ins for srun and scontrol on PATH; they note what they did."""
+    """The environment that Slurm sets for a job on 2 ranks, with recording stand-ins for srun and scontrol on PATH."""
     place = tmp_path / "bin"
     place.mkdir()
     for name, text in {

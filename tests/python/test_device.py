@@ -72,7 +72,7 @@ def test_python_floats_are_refused_as_kernel_arguments_since_they_have_no_size()
 
 
 def test_the_measured_bandwidth_is_in_bytes_per_second():
-    # Nothing finer holds on a machine that others use: any computer of these decades is between 0.1 GB/s and 100 TB/s.
+    # A shared machine allows no tighter bounds: any computer of these decades is between 0.1 GB/s and 100 TB/s.
     assert 1e8 < device.measure_bandwidth(device.open("host"), 2**26) < 1e14
 
 

@@ -1,4 +1,4 @@
-"""benchmarks/device.sh keeps to its time and keeps what it has; device_report.py compares it with the predictions."""
+"""benchmarks/device.sh keeps its time limit and its results; device_report.py compares them with the predictions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def operator(order: int, slower: float) -> dict[str, Any]:
 
 
 def profile(path: Path, counters: kernels.Counters, times: float) -> None:
-    """What Nsight Compute writes of two launches of a kernel that does `times` as much as on the emulator."""
+    """The output of Nsight Compute for two launches of a kernel that does `times` as much as on the emulator."""
     of = "smsp__inst_executed.sum", "launch__grid_size", "gpu__time_duration.sum", "lts__t_sectors_op_read.sum"
     with path.open("w", newline="") as file:
         file.write("==PROF== Connected to process 7\n")
@@ -71,7 +71,7 @@ def report(folder: Path, *options: str) -> dict[str, Any]:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Results of a machine with a GPU, as far as a run got that was stopped."""
+    """The results of a stopped run on a machine with a GPU."""
     write(tmp_path / "limits.json", {"device": DEVICE["name"], "bandwidth_bytes_per_second": 3.1e12})
     write(tmp_path / "orders" / "operator.json", operator(7, 1.25))
     write(
@@ -115,7 +115,7 @@ def test_measurements_stand_beside_their_predictions(results: Path) -> None:
     assert ratios[at] == pytest.approx(0.1 / step)
     counted = "counters", "poisson_stored_2d, N = 7: instructions", "per block", "emulator"
     assert ratios[counted] == pytest.approx(2)
-    # Of each kernel, what Nsight Compute could not measure has no value.
+    # Metrics of a kernel that Nsight Compute could not measure have no value.
     assert {r["measured"] for r in found["rows"] if r["what"].endswith("L2 sectors read")} == {None}
 
 
@@ -151,7 +151,7 @@ esac
 
 @pytest.fixture
 def script(tmp_path: Path):
-    """Starts the script on the stand-in for Python; what that left running afterwards is an error."""
+    """Starts the script with the stand-in for Python; processes that it leaves behind are an error."""
     python, pids = tmp_path / "python", tmp_path / "pids"
     python.write_text(PYTHON.format(python=sys.executable))
     python.chmod(0o755)
@@ -247,7 +247,7 @@ def test_every_command_has_options_that_weft_knows(tmp_path: Path) -> None:
 
 
 def problem_of(call: list[str]) -> str:
-    """What the command line says about a call of weft, without executing it; empty if it understands all of it."""
+    """The error of the command line for a call of weft, without executing it; empty if the call is valid."""
     command: click.Command = weft_command
     context = click.Context(command)
     arguments = list(call)

@@ -1,4 +1,4 @@
-"""What README and docs name is there: commands with their options, case keys, files, links; every page is listed."""
+"""Everything that README and docs name exists: commands and options, case keys, files, links; every page is listed."""
 
 from __future__ import annotations
 

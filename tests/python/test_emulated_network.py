@@ -1,4 +1,4 @@
-"""The emulated network of benchmarks/: what its links do, that it leaves nothing behind, and what it compares."""
+"""The emulated network of benchmarks/: the behaviour of its links, its clean-up, and its comparisons."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ STEP = 0.01
 
 
 def differences(f, axis: int, weights: dict[int, float], order: int) -> np.ndarray:
-    """Of f(place, t) along x, y, z or (axis 3) t, of order 6."""
+    """Finite differences of order 6 of f(place, t) along x, y, z or (axis 3) t."""
     moves = np.eye(4)[axis] * STEP
     return sum(w * f(*(PLACES + k * moves[:3, None]), 0.3 + k * moves[3]) for k, w in weights.items()) / STEP**order
 

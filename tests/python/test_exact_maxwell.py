@@ -64,7 +64,7 @@ def test_a_plane_wave_of_any_direction_and_polarization_solves_maxwell(k, p, eps
     wave = PlaneWave(k, normal, epsilon, mu, sigma)
     if abs(wave.omega) < 1e-2:
         return
-    # Points of its own: the number of examples must not change those of the tests below.
+    # Uses its own points, so that the number of examples does not change those of the tests below.
     assert_solves_maxwell(wave, np.random.default_rng(7).random((3, 5)), epsilon, mu, sigma, within=1e-7)
     assert wave.omega.imag == pytest.approx(-sigma / (2 * epsilon)) or wave.omega.real == 0
 

@@ -1,4 +1,4 @@
-"""The examples run as their pages say, at a small size, and come near what they compare with."""
+"""The examples run as their pages say, at a small size, and come close to their references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""weft.GatherScatter against a serial NumPy reference, and what it says of bad input."""
+"""weft.GatherScatter compared with a serial NumPy reference, and its errors for bad input."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpi_run import Workers, mpi_prints, mpi_run
 
-# One launch a number of ranks. Where many ranks share few cores a case takes long, so there are fewer. The schedules by
-# themselves run on more numbers of ranks in tests/cpp.
+# One launch per number of ranks. If many ranks share few cores, a case takes long, so there are fewer. tests/cpp runs
+# the schedules themselves on more numbers of ranks.
 EXAMPLES = {1: 20, 2: 30, 3: 12, 4: 12, 5: 4, 6: 3, 7: 3, 8: 3, 13: 2, 16: 2}
 
 
@@ -27,7 +27,7 @@ rank_ids = st.one_of(
     st.just([]),
     st.lists(st.integers(-2, 12), max_size=30),
     st.lists(st.sampled_from([-5, 0, 1, 7, 2**31, 2**31 + 1, 2**62, 2**63 - 1]), max_size=20),
-    st.just(list(range(1, 13))),  # everything the small ones have
+    st.just(list(range(1, 13))),  # includes the cases of the small ones
 )
 
 
@@ -47,7 +47,7 @@ def draw_case(data, number: int, rough: bool) -> dict:
     if rough:
         case["seed"] = data.draw(st.integers(0, 2**32), label="seed")
         return case
-    # Exact in every type; drawn from one seed, since Hypothesis would spend its time on so many numbers.
+    # Exact in every type; drawn from one seed, because Hypothesis would take too long to draw so many numbers.
     random = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed of the values"))
     choices = [-1, 1] if op == "mul" else range(-50, 51)
     case["values"] = [random.choice(choices, len(i) * fields).tolist() for i in ids]
@@ -163,7 +163,7 @@ WRONG = [
 
 @pytest.fixture(scope="module", params=[1, 3])
 def errors(request) -> list[list[str]]:
-    """What each rank said of each wrong call, after which the object still works: no rank is left behind in a call."""
+    """The error of each rank for each wrong call; the object still works afterwards, so no rank hangs in a call."""
     code = SETUP + "".join(
         f"wrong(lambda: {call})\nassert gs(good.copy())[0, 0] == comm.size\n"
         "assert gs.scatter(gs.gather(room[4:], out=room[:4]), out=room[4:]) is not None\n"
@@ -305,7 +305,7 @@ def test_mpi_that_was_not_started_is_started():
 
 
 def test_a_rank_that_raises_in_setup_leaves_no_schedule_waiting():
-    # On one rank the ids cannot be read; the others are in the middle of their set-up, and all go on afterwards.
+    # One rank cannot read its ids while the others are in the middle of their set-up; all continue afterwards.
     code = SETUP + (
         "class Broken:\n"
         "    def __array__(self, *args, **kwargs): raise MemoryError('no memory left')\n"
@@ -337,7 +337,7 @@ def test_start_and_finish_hide_other_work_and_guard_against_misuse():
 
 
 def test_a_second_thread_in_one_object_is_told_so_and_breaks_nothing():
-    # Rank 1 comes late, so that rank 0's thread is in its call for as long as the other one tries.
+    # Rank 1 comes late, so that rank 0's thread stays in its call while the other thread tries.
     code = SETUP + (
         "import threading, time\n"
         "one = weft.GatherScatter([1], comm, exchange='pairwise:direct', check=False)\n"
@@ -412,7 +412,7 @@ def test_threads_with_a_communicator_each_do_not_disturb_one_another():
 
 @pytest.mark.parametrize("ranks_number", [1, 2])
 def test_arrays_that_leave_the_caches_get_the_same_bits_as_field_by_field(ranks_number):
-    # More than 8 or 24 MiB of six fields are written past the caches, a field of them is not.
+    # Six fields of more than 8 or 24 MiB are written with non-temporal stores, a single field is not.
     code = """
     import numpy as np
     from mpi4py import MPI
@@ -442,8 +442,8 @@ def test_arrays_that_leave_the_caches_get_the_same_bits_as_field_by_field(ranks_
 
 
 def test_rows_of_points_get_the_bits_of_points_one_by_one_in_ascending_order():
-    # Points that follow each other in memory and in their ids are combined together on the host, and from 65,536 of
-    # them on kernels ask for points ahead.
+    # The host combines points that are consecutive in memory and in their ids together; from 65,536 points on, kernels
+    # prefetch.
     code = """
     import numpy as np
     from mpi4py import MPI

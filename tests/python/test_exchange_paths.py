@@ -1,4 +1,7 @@
-"""The paths as a user meets them: what dies, what is said, and what is left behind. Their values: tests/cpp."""
+"""Failures on each path as a user sees them: what ends, its message, and what is left behind.
+
+tests/cpp checks the values.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ for _ in range(5):
     gs(x, "max")
 """
 
-# Every path, and what waits in MPI's collectives or between a router's steps.
+# Every path, and schedules that wait in MPI's collectives or between the steps of a router.
 EXCHANGES = ("neighbor:direct", "crystal:staged", "pairwise:ipc")
 
 
 def shared_memory() -> set[str]:
-    """Names of memory that processes share, which a crash could leave behind."""
+    """Names of shared memory that a crash could leave behind."""
     return {path.name for path in Path("/dev/shm").iterdir()}
 
 
@@ -59,7 +62,7 @@ def test_a_rank_that_is_left_alone_says_who_has_ended(tmp_path):
         "    open(sys.argv[1], 'w').close()\n"
         "    os._exit(0)\n"
     )
-    # The launcher ends a job one process of which ends. So it sees parents only, which stay until all is said.
+    # The launcher ends a job when one of its processes ends. It therefore starts parents, which stay until the end.
     outer = """
     import pathlib, subprocess, sys, time
     subprocess.run([sys.executable, "-c", sys.argv[1], sys.argv[2]], close_fds=False)
@@ -70,7 +73,7 @@ def test_a_rank_that_is_left_alone_says_who_has_ended(tmp_path):
     assert "rank 1, whose process has ended" in result.stdout, result.stderr
 
 
-# How a rank leaves the others alone in the middle of an exchange, and what is said of it.
+# Ways in which a rank leaves the others alone in the middle of an exchange, and the message for each.
 ENDS = {
     "an exception": ("raise RuntimeError('no more')", "weft: rank 1 of 3: no more"),
     "a signal": ("os.kill(os.getpid(), signal.SIGKILL)", ""),

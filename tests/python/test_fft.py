@@ -1,4 +1,4 @@
-"""weft.fft.Plan against numpy.fft on 1 to 4 ranks, its choices, and what it says of bad input."""
+"""weft.fft.Plan compared with numpy.fft on 1 to 4 ranks, its choices, and its errors for bad input."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_fields_between_the_second_level_cache_and_memory_are_numpys_too(shape, 
 
 
 def check_tuning(answers: list[dict]) -> dict:
-    """The same on all ranks, the choice among those timed last, the reason complete; gives the tuning."""
+    """Returns the tuning; checks that it is the same on all ranks, chose a candidate timed last, and gives a reason."""
     check(answers)
     tunings = [answer["tuning"] for answer in answers]
     assert all(tuning == tunings[0] for tuning in tunings)

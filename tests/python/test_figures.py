@@ -1,8 +1,8 @@
-"""weft's formulas against hipBone's published figures, and against the ledger of recomputed claims that weft ships.
+"""weft's formulas compared with hipBone's published figures, and with the ledger of recomputed claims in weft.
 
-The numbers below are facts quoted from the paper (its Tables 1 and 2 and text). The ledger, scaling.json, holds for
-each claim what an independent computation gave and whether the two agree: the same must come out here, a mismatch
-included.
+The numbers below are facts quoted from the paper (its Tables 1 and 2 and text). For each claim, the ledger
+scaling.json has the result of an independent computation and whether the two agree: weft must reproduce this verdict,
+also if it is a mismatch.
 """
 
 import json
@@ -13,7 +13,7 @@ import pytest
 from weft.model import formulas
 from weft.model.ledger import SHIPPED
 
-# Table 2: peak FOM in GFLOP/s at N = 15 by ranks, and the column of FOM a rank as printed.
+# Table 2: peak FOM in GFLOP/s at N = 15 by ranks, and the column of FOM per rank as printed.
 TABLE_2 = {
     "V100": {
         1: (1051.5, 1051.5), 3: (3086.1, 1028.7), 6: (6129.7, 1021.6),
@@ -48,7 +48,7 @@ def fom_roofline(order: int, bandwidth: float) -> float:
 
 
 def efficiency(chip: str, ranks: int, reference: int) -> float:
-    """In percent, from the printed column of FOM a rank."""
+    """Efficiency in percent, from the printed column of FOM per rank."""
     return 100 * formulas.weak_efficiency(TABLE_2[chip][ranks][1], TABLE_2[chip][reference][1])
 
 
@@ -116,7 +116,7 @@ def test_occupancy_is_limited_by_what_runs_out_first() -> None:
 
 
 def test_a_multiprocessor_is_what_the_driver_says() -> None:
-    # An H100's SM: 65536 registers, 228 KiB of shared memory of which each block costs 1 KiB more than it asks for.
+    # SM of an H100: 65536 registers, and 228 KiB of shared memory; each block takes 1 KiB more than it requests.
     limits = {"warp_size": 32, "registers_per_multiprocessor": 65536}
     limits |= {"shared_bytes_per_multiprocessor": 228 * 1024, "max_threads_per_multiprocessor": 2048}
     chip = formulas.multiprocessor(limits, "sm_90")

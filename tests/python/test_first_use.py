@@ -19,7 +19,7 @@ def cache(tmp_path: Path) -> Path:
 
 
 def solve(tmp_path: Path, ranks: int, cache: object, order: str = ORDER, **environment: str):
-    """A solve; the line of its compilation, and what it computed."""
+    """Runs a solve; returns the line about its compilation, and its result."""
     folder = tmp_path / "run"
     done = run_weft(
         ranks, "run", "poisson", "--order", order, *CASE, "--output", folder, WEFT_CACHE=str(cache), **environment
@@ -66,7 +66,7 @@ def test_a_damaged_object_is_compiled_again(tmp_path, cache, first, damage: str)
         whole = entry.read_bytes()
         broken = {"cut": whole[: len(whole) // 2], "altered": whole[:-50] + bytes(50), "emptied": b""}[damage]
         entry.write_bytes(broken)
-    (cache / "host.lock").unlink()  # a line of the last ten minutes is not said again
+    (cache / "host.lock").unlink()  # a line is not printed again within ten minutes
     done, said, residual = solve(tmp_path, 1, cache)
     assert done.returncode == 0, done.stderr
     assert len(said) == 1

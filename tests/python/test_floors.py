@@ -1,4 +1,4 @@
-"""The floors of the house in CONTRIBUTING.md: every file uses only its own floor and those below."""
+"""The layers of CONTRIBUTING.md ("floors"): every file uses only its own layer and those below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of `weft run flow`: what they may say, and errors that name the key, the boundary and the remedy."""
+"""Cases of `weft run flow`: valid cases, and errors that name the key, the boundary and the remedy."""
 
 from __future__ import annotations
 

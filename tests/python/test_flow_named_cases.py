@@ -1,4 +1,4 @@
-"""The cases that come with weft and those the documentation shows run, and stay near what is known of them."""
+"""The cases that come with weft, and those in the documentation, run and stay close to known results."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_the_lid_of_a_cavity_sets_the_fluid_in_motion_and_feels_its_drag():
     found = problem.solver.statistics(forces=("y+", "y-"))
     assert 0 < found["energy"] < 0.05
     assert found["u_largest"] == pytest.approx(1.0, abs=1e-3)
-    assert found["force_y+_x"] < -10 * abs(found["force_y-_x"])  # the flow holds the lid back
-    assert abs(found["w_largest"]) < 1e-6  # the planes of symmetry keep it plane
+    assert found["force_y+_x"] < -10 * abs(found["force_y-_x"])  # the flow exerts drag on the lid
+    assert abs(found["w_largest"]) < 1e-6  # the symmetry planes keep the flow plane
 
 
 def test_a_layer_heated_from_below_is_lighter_there_and_begins_to_turn():

@@ -1,4 +1,4 @@
-"""What a flow leaves: a restart equals the run that went on, averages are averages, fields and Nek files read back."""
+"""Output of flows: a restart equals the uninterrupted run, averages are correct, fields and Nek files read back."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_averages_are_those_of_the_steps(tmp_path):
     assert written["reynolds_stress"].shape[1] == 6
     assert written["mean_velocity"].max() == pytest.approx(found.velocity.max(), rel=1e-3)
     assert set(written) > {"mean_pressure", "pressure_variance", "mean_T", "variance_T", "flux_T"}
-    # They go on where a checkpoint has them, begin anew when asked again, and are left out by runs that take none.
+    # Averages continue if a checkpoint has them, start anew on request, and are ignored by runs without averages.
     solver.save(tmp_path)
     other = make()
     other.restore(tmp_path)

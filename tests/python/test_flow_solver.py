@@ -1,4 +1,4 @@
-"""weft.flow.Solver against exact solutions: orders in space and time, boundaries, scalars, forces, and bad input."""
+"""weft.flow.Solver and exact solutions: orders in space and time, boundaries, scalars, forces, and bad input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def error_of(solver, exact):
 
 
 def advanced(mesh, exact, order, dts, boundaries, time_order=3, **options):
-    """From the exact solution at earlier times by steps of the lengths given."""
+    """The solver after steps of the given lengths, started from the exact solution at earlier times."""
     solver = solver_of(mesh, order, viscosity=exact.viscosity, boundaries=boundaries, time_order=time_order, **options)
     solver.start_from(exact.velocity, [-level * dts[0] for level in range(time_order)])
     for dt in dts:
@@ -185,7 +185,7 @@ def test_poiseuille_flow_driven_by_a_force_or_a_flow_rate_is_exact():
     solver = advanced(channel(True), exact, 4, [0.05] * 10, CHANNEL, force=(0.2, 0, 0), tolerance=1e-12)
     assert error_of(solver, exact)[0] < 1e-11
     solver = solver_of(channel(True), 4, 1e-12, viscosity=0.1, boundaries=CHANNEL, flow_rate=FlowRate(2 / 3))
-    solver.set_velocity((2 / 3, 0, 0))  # a plug, which has the mean of the parabola
+    solver.set_velocity((2 / 3, 0, 0))  # plug flow with the mean of the parabola
     solver.step(120, 0.1)
     assert error_of(solver, exact)[0] < 1e-8
     assert solver.figures["flow_rate_forcing"] == pytest.approx(0.2, rel=1e-7)

@@ -75,7 +75,7 @@ def test_statistics_of_ethiers_flow_are_its_integrals_and_scalars_are_among_them
     mass = np.einsum("i,j,k->ijk", weights, weights, weights) / 8
     u = np.stack(exact.velocity(x, y, z, 0.0))
     assert found["energy"] == pytest.approx(float((u**2 * mass).sum()) / 2, rel=1e-9)
-    # A flow of Beltrami's kind: the vorticity is d times the velocity.
+    # A Beltrami flow: the vorticity is d times the velocity.
     assert found["enstrophy"] == pytest.approx(exact.d**2 * float((u**2 * mass).sum()), rel=1e-7)
     assert found["divergence"] < 1e-6
     assert (found["heat_mean"], found["heat_smallest"], found["heat_largest"]) == pytest.approx((0, -3, 3), abs=1e-12)
@@ -113,7 +113,7 @@ def test_moments_wall_shear_and_y_plus_of_a_channel_are_exact() -> None:
 
 
 def moment_of_pressure() -> float:
-    """Of -0.2 x n on y = 1, n = (0, 1, 0), about x = 1: 0.5 times the integral of (x - 1) (-0.2 x)."""
+    """The moment of -0.2 x n on y = 1, n = (0, 1, 0), about x = 1: 0.5 times the integral of (x - 1) (-0.2 x)."""
     x = np.polynomial.Polynomial([0, 1])
     integral = ((x - 1) * -0.2 * x).integ()
     return 0.5 * float(integral(3) - integral(0))
@@ -127,7 +127,7 @@ def test_the_torque_of_a_flow_between_cylinders_is_that_of_couette() -> None:
     # u_theta = a r + b / r, 0 at r = 2 and 1 at r = 1: b = 4 / 3, a = -1 / 3.
     solver.set_velocity(lambda x, y, z, t: [c * (-1 / 3 + 4 / 3 / (x**2 + y**2)) for c in (-y, x)] + [0 * x])
     found = solver.statistics(forces=("x-", "x+"))
-    torque = 4 * np.pi * 0.3 * 4 / 3 * 0.5  # on the outer cylinder; the inner one is held back by as much
+    torque = 4 * np.pi * 0.3 * 4 / 3 * 0.5  # on the outer cylinder; the torque on the inner one is opposite
     assert found["moment_x+_z"] == pytest.approx(torque, rel=1e-3)
     assert found["moment_x-_z"] == pytest.approx(-torque, rel=1e-3)
     assert found["shear_x-"] == pytest.approx(0.3 * 2 * 4 / 3, rel=1e-2)

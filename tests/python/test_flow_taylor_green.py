@@ -22,7 +22,7 @@ def test_energy_and_enstrophy_of_the_taylor_green_vortex_follow_the_reference_to
     assert case.constants["nu"] == 1 / 1600
     assert (case.mesh.counts, case.order) == ((8, 8, 8), 7)
     mesh = weft.Mesh.box(case.mesh.counts, upper=case.mesh.upper, periodic=True)
-    # Looser solves than the default: this many digits are compared below.
+    # Looser tolerances than the default suffice for the digits that are compared below.
     solver = flow.Solver(
         mesh, case.order, viscosity=case.constants["nu"], dt=0.025, pressure_tolerance=1e-5, velocity_tolerance=1e-6
     )

@@ -1,4 +1,4 @@
-"""The flow's terms on the curved elements of hemi.re2: against what they are, and the two kinds of kernels."""
+"""The terms of the flow on the curved elements of hemi.re2, compared with exact values and between the two kernels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_terms_on_real_curved_elements_are_what_they_are_in_both_kernels(mesh):
         assert np.abs(found - portable.term(name)).max() < 1e-10 * np.abs(found).max(), name
         error = np.sqrt((mass * (found - np.array(values)) ** 2).sum() / (mass * np.array(values) ** 2).sum())
         assert error < 4e-3, name
-    # Gauss: between the two sides of the discrete field is the quadrature on curved elements alone.
+    # Gauss's theorem: the two sides differ only by the quadrature on curved elements.
     forces = simd.statistics(forces=list(BOUNDARIES))
     inside = [(mass * part).sum() for part in simd.term("pressure gradient")]
     outside = [sum(forces[f"force_{name}_pressure_{axis}"] for name in BOUNDARIES) for axis in "xyz"]

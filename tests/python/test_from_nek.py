@@ -1,4 +1,4 @@
-"""docs/from-nek.md tells of keys that there are, and its example is a case."""
+"""The keys in docs/from-nek.md exist, and its example is a valid case."""
 
 from __future__ import annotations
 

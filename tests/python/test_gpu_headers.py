@@ -1,4 +1,4 @@
-"""What weft declares of the GPU drivers, compilers and FFT libraries is what their headers say.
+"""weft's declarations of GPU drivers, compilers and FFT libraries agree with their headers.
 
 weft builds without these headers. tests/headers compares signatures, constants and sizes with them at compile time. The
 headers of CUDA 12 and 13 are those of NVIDIA's wheels; HIP's are looked for where its packages install them.
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Every folder of packages counts: an environment may take some from the system's Python.
+# All folders of packages are searched: an environment may take some from the system's Python.
 WHEELS = [Path(folder) / "nvidia" for folder in dict.fromkeys([sysconfig.get_path("purelib"), *sys.path]) if folder]
 NAMES = {"CUDA 13": ["cu13"], "CUDA 12": ["cuda_runtime", "cuda_nvrtc", "cufft", "cuda_nvcc"]}
 PLACES = {

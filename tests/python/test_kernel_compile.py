@@ -1,7 +1,7 @@
-"""Every kernel weft launches compiles for the GPUs weft is for, and no hot one has a stack frame or a spill.
+"""Every kernel that weft launches compiles for all supported GPUs, and no hot one has a stack frame or a spill.
 
-No GPU is needed. What is compiled is listed in cpp/weft/bindings/launched_kernels.cpp: every kernel, type, order and
-tile size that is launched, for every architecture.
+No GPU is needed. cpp/weft/bindings/launched_kernels.cpp lists the kernels: every kernel, type, order and tile size that
+is launched, for every architecture.
 """
 
 from __future__ import annotations

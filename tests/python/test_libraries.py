@@ -1,5 +1,4 @@
-"""weft_gs and weft as another project gets them: installed, found by CMake, linked from C, C++ and Fortran, and what
-they say of bad input."""
+"""weft_gs and weft in another project: installed, found by CMake, linked from C, C++ and Fortran; and bad input."""
 
 from __future__ import annotations
 

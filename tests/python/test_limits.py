@@ -133,7 +133,7 @@ def test_the_recorded_instructions_are_those_of_the_kernels() -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     counted = [json.loads(line) for line in done.stdout.splitlines()]
-    # For another processor than that of the record, the compiler may choose and order instructions differently.
+    # The compiler may choose and order instructions differently for a processor other than that of the record.
     tolerance = 0.05 if processors.microarchitecture() == "Sapphire Rapids" else 0.2
     assert {row["shape"] for row in counted} == {"parallelepiped", "trilinear", "stored"}
     for row in counted:

@@ -1,4 +1,4 @@
-"""weft.maxwell.Solver: plane waves, energy, free stream and the errors a user can make."""
+"""weft.maxwell.Solver: plane waves, energy, uniform fields and errors of the user."""
 
 from __future__ import annotations
 

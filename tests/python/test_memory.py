@@ -1,4 +1,4 @@
-"""What a run of turbulence is predicted to need is what its solver holds, and a container's limit is seen."""
+"""The predicted memory of a turbulence run is what its solver holds, and the limit of a container is respected."""
 
 from __future__ import annotations
 

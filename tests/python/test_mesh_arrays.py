@@ -1,4 +1,4 @@
-"""Meshes from arrays and meshio's objects, and maps of points: what the arrays say is what the mesh is."""
+"""Meshes from arrays and meshio objects agree with their input, and maps move points as they say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mesh keys of cases: extrusion, region and map do what they say in every workload on elements."""
+"""The mesh keys of cases: extrusion, region and map work in every workload on elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weft mesh`: what it shows is what the mesh is; files it writes read back as the same mesh."""
+"""`weft mesh` describes the mesh correctly, and files that it writes read back as the same mesh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields for ParaView: the files hold what was given, at the nodes where VTK expects it."""
+"""Fields for ParaView: the files have the given values at the nodes where VTK expects them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Meshes from files: every format and every real file loads with the right counts; damaged and torn ones say where."""
+"""Meshes from files: every format and every real file loads with the right counts; errors say where a file is bad."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ NUMBERED = ["hemi.re2", "cylwave.rea", "pipe.msh", "3dboxper.re2"]
 
 @pytest.fixture(scope="module")
 def figures_by_ranks():
-    """For 1 to 4 ranks what each of the real meshes adds up to, by its path and the partitioner."""
+    """For 1 to 4 ranks, the figures of each real mesh by its path and the partitioner."""
     code = """
         import json, sys, numpy as np, weft
         from mpi4py import MPI
@@ -169,7 +169,7 @@ def test_numbering_of_real_meshes_does_not_depend_on_the_number_of_ranks(figures
     assert all(fair), "every rank has its share of the elements"
 
 
-# Nek, from our own hands.
+# Nek files that the tests write themselves.
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

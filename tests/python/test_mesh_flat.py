@@ -1,4 +1,7 @@
-"""2-D and conjugate meshes: files that others wrote have the right boundaries and areas; extrusions close as asked."""
+"""2-D and conjugate meshes: files of other programs have the right boundaries and areas.
+
+Extrusions close their ends.
+"""
 
 from __future__ import annotations
 

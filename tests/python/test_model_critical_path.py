@@ -104,12 +104,14 @@ def marked(trace: Trace) -> Counter:
 
 @sample
 def test_the_path_agrees_with_the_expected_overlay_of_holistic_trace_analysis() -> None:
-    """All but two of the 624 events marked there are on weft's path. The two are launches beside three kernels whose
-    chain is longer (136 us against 87 us of the thread, from one call to one synchronise). Holistic Trace Analysis does
-    not tie that chain to its launch: it does so only where no other launch has begun before the kernel starts
-    (`queue_length == 0` in critical_path_analysis.py), here one has 2 us before; it warns "No edge was added" and the
-    kernels hang in the air. weft keeps the tie. Beside that weft marks the last synchronise and a record of a wait, and
-    calls that last 0 us, which may be on the path or not."""
+    """All but two of the 624 events marked there are on weft's path.
+
+    The two are launches concurrent with three kernels whose chain is longer (136 us, compared with 87 us of the thread,
+    from one call to one synchronise). Holistic Trace Analysis does not tie that chain to its launch: it does so only if
+    no other launch has begun before the kernel starts (`queue_length == 0` in critical_path_analysis.py), but here one
+    began 2 us before. It warns "No edge was added", and leaves the kernels unconnected. weft keeps the tie. In
+    addition, weft marks the last synchronise and a record of a wait, and calls that last 0 us, which may or may not be
+    on the path."""
     trace = load(OVERLAID / "input" / "trace.json.gz")
     expected, mine = overlay(trace), marked(trace)
     assert expected.total() == 624

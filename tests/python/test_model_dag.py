@@ -1,4 +1,4 @@
-"""Critical paths against brute force, supernodes against dense structure, and the report's statements on SpTRSV."""
+"""Critical paths compared with brute force, supernodes with dense structure, and the report's statements on SpTRSV."""
 
 from __future__ import annotations
 

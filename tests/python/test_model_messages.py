@@ -1,4 +1,4 @@
-"""Waits between processes: what belongs together in MPI traces, and how replay and network move it."""
+"""Waits between processes: the matching of MPI calls in traces, and the waits in replay and network models."""
 
 from __future__ import annotations
 

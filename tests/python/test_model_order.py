@@ -32,7 +32,7 @@ class Launch:
 
 
 def simulate(program: list[Launch], delays: dict[int, int] | None = None, jitter=None) -> Trace:
-    """A run: streams are queues, an event is waited for by a stream or the host, a delay comes before its kernel."""
+    """Simulates a run: streams are queues, streams or the host wait for events, and a delay precedes its kernel."""
     end: list[int] = []
     rows = []
     builder = Builder("simulated", "simulated")
@@ -53,7 +53,7 @@ def simulate(program: list[Launch], delays: dict[int, int] | None = None, jitter
 
 
 def truth(program: list[Launch]) -> np.ndarray:
-    """Transitive closure of what the program makes wait."""
+    """The transitive closure of the waits of the program."""
     n = len(program)
     before = np.zeros((n, n), dtype=bool)
     host: set[int] = set()

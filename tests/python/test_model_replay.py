@@ -1,4 +1,4 @@
-"""Replay of traces: the trace's own times come back, nothing is lost, and queues are as in the textbooks."""
+"""Replay of traces: an unchanged replay reproduces the times, nothing is lost, and queues follow queueing theory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every method returns, and how its uncertainty is found."""
+"""The results of all methods, and their uncertainty."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_equation_8_by_hand() -> None:
 
 
 def test_equation_4_by_hand() -> None:
-    # N = 1: (12 x 16 + 18 x 8) / (8 + 68 x 8) = 336 / 552 operations a byte.
+    # N = 1: (12 x 16 + 18 x 8) / (8 + 68 x 8) = 336 / 552 operations per byte.
     assert method.eq4(1, 1e15, 552e9).value == pytest.approx(336e9)
     assert method.eq4(1, 1e9, 552e9).value == 1e9
 

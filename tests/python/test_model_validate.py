@@ -1,4 +1,4 @@
-"""The methods against the ledgers of published figures, and the rules by which they are judged."""
+"""The methods compared with the ledgers of published figures, and the rules by which they are judged."""
 
 from __future__ import annotations
 

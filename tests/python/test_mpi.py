@@ -14,7 +14,7 @@ HOOK += "r = MPI.COMM_WORLD.rank\n"
 
 
 def own_lines(result) -> list[str]:
-    """What weft said; launchers and MPI libraries add lines of their own."""
+    """The lines of weft; launchers and MPI libraries add lines of their own."""
     return messages(result.stderr)
 
 

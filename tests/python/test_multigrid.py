@@ -1,4 +1,4 @@
-"""Multigrid for the Poisson operator: levels, the algebraic coarse problem, and what a user types."""
+"""Multigrid for the Poisson operator: levels, the algebraic coarse problem, and the command line."""
 
 import itertools
 import json

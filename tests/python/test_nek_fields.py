@@ -1,4 +1,4 @@
-"""Nek field files: their bytes are those of the format, pymech reads them, any ranks read them back, damage is told."""
+"""Nek field files follow the format, pymech reads them, any number of ranks reads them back; damage is an error."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_any_number_of_ranks_reads_what_any_other_wrote(tmp_path):
     assert not list(tmp_path.glob("*.tmp"))
     written = {path.read_bytes() for path in tmp_path.glob("w*")}
     assert len(written) == 1, "the file depends on the ranks that write it"
-    assert struct.unpack("<12i", written.pop()[136:184]) == tuple(range(1, 13))  # Neko looks at the order alone
+    assert struct.unpack("<12i", written.pop()[136:184]) == tuple(range(1, 13))  # Neko uses only the order
 
 
 def test_an_error_of_one_rank_is_that_of_all(tmp_path, mesh):

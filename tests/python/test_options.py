@@ -15,7 +15,7 @@ from weft.cases.schema import NAME, options, settings
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload's case, its struct of options, what takes them in Python, and how these differ.
+    """A workload's case, its struct of options, the Python function that takes them, and their differences.
 
     ``space``: keys that the operator below the workload has in its own struct.
 
@@ -95,7 +95,7 @@ def members(struct: Any, prefix: str = "") -> Iterator[str]:
 
 
 def set_by(case: Any) -> set[str]:
-    """What the leaves of a case set, those of tables under names of the case's own choice left out."""
+    """The options that the leaves of a case set, without tables under names that the case chooses."""
     return {leaf.sets for leaf in options(case) if leaf.sets and NAME not in leaf.key}
 
 

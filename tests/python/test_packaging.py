@@ -1,4 +1,4 @@
-"""What a clone needs to be whole: entry points, package data, declared dependencies, the set-up's checks."""
+"""The completeness of a clone: entry points, package data, declared dependencies, and checks of the set-up."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""weft.Poisson on one rank and, in processes of their own, on several."""
+"""weft.Poisson on one rank and, in separate processes, on several."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def minus_laplacian(x, y, z):
 def error_of_solve(mesh, order, lam=0.7, u=wave, f=minus_laplacian, **options):
     """The L2 error against u of -Laplacian u + screening = f, u given on the boundary."""
     op = weft.Poisson(mesh, order=order, lam=lam, dirichlet=True, device="host", **options)
-    # lam multiplies the identity, so what it adds to the right-hand side is lam u, not lam M u.
+    # lam multiplies the identity, so it adds lam u to the right-hand side, not lam M u.
     b = op.project(f) + lam * op.interpolate(u) + op.lift(u)
     result = op.cg(b, tolerance=1e-13, preconditioner="jacobi")
     assert result.converged

@@ -21,7 +21,7 @@ PARAMETERS = {"Re": 40.0, "k": -1.5}
 
 
 class ForNumpy(ast.NodeTransformer):
-    """Python's syntax tree of an expression as calls of NumPy, which Python evaluates: what a program has to give."""
+    """Turns Python's syntax tree of an expression into calls of NumPy, whose value a program has to reproduce."""
 
     @staticmethod
     def call(name: str, *arguments: ast.expr) -> ast.expr:

@@ -1,4 +1,4 @@
-"""The record of a run: what runs write is what weft.record describes and docs/run-record.md lists; what can be read."""
+"""The record of a run: runs write what weft.record describes and docs/run-record.md lists; and records can be read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def written(request, tmp_path_factory) -> Path:
 
 
 def mismatch(value: object, kind: typing.Any, where: str) -> str:
-    """Where a JSON value is not of a type, or nothing."""
+    """The place where a JSON value does not have a type, or nothing."""
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
     if kind is typing.Any:
         return ""

@@ -1,4 +1,4 @@
-"""Replay finds who waited for whom in a trace, and moves the waits as the machine would."""
+"""Replay infers the waits in a trace, and moves them as the machine would."""
 
 from __future__ import annotations
 
@@ -80,8 +80,9 @@ def test_a_run_that_copies_95_percent_of_its_time_gains_from_bandwidth_what_eq_4
 
 
 def queued(depth: int, kernels: Sequence[int], gap: int, copies: bool = False) -> Trace:
-    """A thread that launches into a queue of `depth` every `gap` ns, each launch taking 3 us, and blocks if it is full.
-    It waits for the device at its end."""
+    """A thread that launches into a queue of `depth` every `gap` ns, and blocks if it is full.
+
+    Each launch takes 3 us. The thread waits for the device at its end."""
     b = Builder("synthetic", "queued")
     host, stream = b.line(0, "thread", "host"), b.line(0, "stream", "stream")
     now, free, done = 0, 0, []
@@ -134,7 +135,7 @@ def test_a_given_queue_replaces_the_one_of_the_trace() -> None:
     for depth in (16, 128):
         found = r.replay(source, Scenario(queue=depth)).seconds
         assert found == pytest.approx(queued(depth, kernels, 10 * US).span * 1e-9, rel=0.01)
-    # Once nothing blocks, the host runs ahead.
+    # If nothing blocks, the host runs ahead.
     assert r.replay(source, Scenario(queue=10_000, gpu_speed=1e9)).seconds == pytest.approx(300 * 13e-6, rel=0.05)
 
 

@@ -1,4 +1,4 @@
-"""Trace summaries, numbers for people, and plots."""
+"""Trace summaries, formatted numbers, and plots."""
 
 import json
 import struct

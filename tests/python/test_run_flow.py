@@ -31,7 +31,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def said(done) -> list[str]:
-    """weft's own lines among what went to stderr."""
+    """The lines of weft in stderr."""
     return messages(done.stderr)
 
 
@@ -77,7 +77,7 @@ def test_a_run_leaves_a_record_tables_fields_and_a_page_that_agree(finished, ran
     spent = {name: found["mean_seconds"] for name, found in timings["breakdown"].items()}
     communication = (spent["mpi"] + spent["copy"]) / timings["profiled_seconds"]
     assert figures["communication_share"] == pytest.approx(communication)
-    # Neither holds the other: all-reduces are no exchange, packing is no communication.
+    # Neither includes the other: all-reduces are not an exchange, and packing is not communication.
     for share in ("communication_share", "exchange_share"):
         assert (0 < figures[share] < 1) if ranks > 1 else (0 <= figures[share] < 1), share
     assert timings["best_step_seconds"] <= timings["seconds_per_step"]

@@ -1,5 +1,7 @@
-"""The folder of a run: a new run replaces the files of an earlier one, never deletes its checkpoints, and shares the
-folder with no run in progress."""
+"""The folder of a run: a new run replaces the files of an earlier one, but never deletes its checkpoints.
+
+It does not share the folder with a run in progress.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weft run maxwell`: errors against exact solutions, what a run leaves behind, its figures, and how it fails."""
+"""`weft run maxwell`: errors relative to exact solutions, the output of a run, its figures, and its failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 def begun(case: MaxwellCase) -> Problem:
-    """A case ready to step."""
+    """A case that is ready to step."""
     problem = Problem(case, make_mesh(case, MPI.COMM_WORLD))
     problem.begin()
     return problem
@@ -101,8 +101,8 @@ def test_bessel_modes_on_nekcem_s_own_curved_mesh() -> None:
 
 
 def test_a_sphere_scatters_as_mie_says() -> None:
-    # Started from the series itself, in the total and in the scattered field; looked at where the outer boundary, which
-    # sends some of the wave back, cannot yet be felt.
+    # Started from the series itself, in the total and in the scattered field; compared where reflections from the outer
+    # boundary have not yet arrived.
     words = ["mesh.radii=[0.5,0.8,1.8]", "mesh.half_width=0", "mesh.box_layers=[]", "layer.thickness=0", "mesh.side=1",
              "initial.zero=false", "sources.wave.ramp=0", "sources.wave.direction=[1,0,1]", "time.end=0.3",
              "sources.wave.field=[0,1,0]", "total_field.where=x**2 + y**2 + z**2 < 0.25"]  # fmt: skip
@@ -333,7 +333,7 @@ def test_a_checkpoint_that_cannot_be_used_is_refused_in_one_line_on_every_rank(t
 
 
 def test_the_paper_s_counts_and_rates_follow_from_the_formulas() -> None:
-    """NekCEM's figures; where the paper does not agree with itself, what its numbers give."""
+    """NekCEM's figures; where the paper is inconsistent, the values that follow from its numbers."""
     entries = {e["id"]: e for e in json.loads((SHIPPED / "scaling.json").read_text())}
 
     def of(id_: str, key: str) -> float:

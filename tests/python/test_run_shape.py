@@ -1,4 +1,4 @@
-"""The four workloads of `weft run` have one shape, and a run of one imports nothing of the others."""
+"""The four workloads of `weft run` have the same structure, and a run of one imports nothing of the others."""
 
 from __future__ import annotations
 

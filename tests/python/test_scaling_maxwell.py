@@ -1,4 +1,4 @@
-"""`weft bench scaling maxwell`: what is run, what is fitted, what is left behind."""
+"""`weft bench scaling maxwell`: its runs, its fits, and its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def row(ranks: int, points: int, seconds: float) -> dict:
 
 
 def test_fits_find_n_half_the_strong_scale_limit_and_weak_efficiency() -> None:
-    # A rank needs 1e-4 s and 1e-7 s a point: n_1/2 = 1000 a rank.
+    # A rank needs 1e-4 s and 1e-7 s per point: n_1/2 = 1000 per rank.
     rows = [row(p, p * n, 1e-4 + 1e-7 * n) for p in (1, 2) for n in (500, 2000, 8000, 32000)]
     one, two = fits(rows)
     assert one["half_rate_points"] == pytest.approx(1000)

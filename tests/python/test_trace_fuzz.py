@@ -1,6 +1,6 @@
-"""Damaged traces: whatever the bytes, a reader gives a trace or a ValueError with a sentence.
+"""Damaged traces: for any bytes, a reader returns a trace or raises a ValueError with a sentence.
 
-WEFT_FUZZ=5000 tries so many damages of every format instead of the few dozen of the suite.
+WEFT_FUZZ=5000 tries that many damages of every format instead of the few dozen of the suite.
 """
 
 import gzip

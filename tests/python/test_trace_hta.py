@@ -1,4 +1,4 @@
-"""The breakdown and critical paths of Holistic Trace Analysis (HTA) on the sample traces, and why weft's differ."""
+"""Breakdown and critical paths of Holistic Trace Analysis (HTA) for the sample traces, and why weft's differ."""
 
 import gzip
 import json
@@ -41,13 +41,13 @@ def figures(path: Path) -> tuple[float, float, float, float | None]:
 
 
 def whole_microseconds(event: dict[str, Any]) -> dict[str, Any]:
-    """An event whose start is rounded up, and whose end down."""
+    """An event with its start rounded up and its end rounded down."""
     start, end = float(event["ts"]), float(event["ts"]) + float(event["dur"])
     return {**event, "ts": math.ceil(start), "dur": max(0, math.floor(end) - math.ceil(start))}
 
 
 def by_the_rules_of_hta(path: Path, to: Path) -> Path:
-    """The trace changed so that weft sees in it what HTA does.
+    """The trace, changed so that weft sees the same as HTA.
 
     HTA leaves out device work whose launch is not in the trace, if that has several steps of the profiler. It counts
     records of waits that name a stream as work of the device. It rounds times to whole microseconds.
@@ -60,7 +60,7 @@ def by_the_rules_of_hta(path: Path, to: Path) -> Path:
         events = [e for e in events if e["cat"] not in WORK or e["args"].get("correlation") in calls]
     for event in events:
         if event["cat"] == "cuda_sync" and event["args"].get("stream", -1) != -1:
-            computes = not event["name"].endswith("Sync")  # HTA goes by names
+            computes = not event["name"].endswith("Sync")  # HTA classifies events by names
             event |= {"tid": "waits", "cat": "kernel"}
             event["name"] = event["name"] if computes else "Memset"
     content["traceEvents"] = [whole_microseconds(e) if e["cat"] in WORK else e for e in events]
@@ -92,9 +92,10 @@ needs_critical = pytest.mark.skipif(not CRITICAL.is_dir(), reason=f"the sample t
 def test_the_critical_path_of_hta_follows_from_one_launch_that_it_does_not_tie(
     name: str, memset: int, longer: int, theirs: int
 ) -> None:
-    """HTA 0.5.0 ties a piece of work to the one before it on its stream, however long that has ended, if another call
-    has launched before the work starts. Once per trace, the milliseconds for which the stream was idle make a longer
-    path than the thread that worked meanwhile."""
+    """HTA 0.5.0 ties work to the previous work on its stream, even if that ended long before, in one case.
+
+    This happens if another call has launched before the work starts. Once per trace, the milliseconds for which the
+    stream was idle make a longer path than the thread that worked meanwhile."""
     trace = load(CRITICAL / name)
     (event,) = np.flatnonzero(trace.on_stream() & (trace.start // 1000 == memset))
     before = trace.end[trace.on_stream() & (trace.line == trace.line[event]) & (trace.end <= trace.start[event])].max()

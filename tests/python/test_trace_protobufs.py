@@ -120,7 +120,7 @@ EVENTS = st.lists(
 
 
 def rows(trace: Trace) -> list[tuple]:
-    """The events of a trace and its notes, in an order of their own."""
+    """The events of a trace and its notes, in an order that does not depend on the file."""
     texts = [(trace.names[n], trace.lines[i]) for n, i in zip(trace.name, trace.line, strict=True)]
     columns = (trace.start, trace.end, trace.category, trace.bytes, trace.correlation)
     return [sorted(zip(texts, *(c.tolist() for c in columns), strict=True), key=repr), sorted(trace.notes)]

@@ -1,4 +1,4 @@
-"""Traces of several ranks as one: ranks, clocks, collectives, and what the commands make of them."""
+"""Traces of several ranks as one: ranks, clocks, collectives, and the output of the commands."""
 
 import gzip
 import json
@@ -108,7 +108,7 @@ def test_clocks_of_ranks_that_share_no_communicator_are_aligned_through_others()
     common[:10, 2:] = np.nan  # ranks 0 and 1
     common[10:20, [0, 3]] = np.nan  # ranks 1 and 2
     common[20:, :2] = np.nan  # ranks 2 and 3
-    common[3, 0] += 5e8  # a record that is late
+    common[3, 0] += 5e8  # a late record
     found = _offsets(common)
     np.testing.assert_allclose(found - found[0], offset, atol=1)
     assert np.isnan(_offsets(common[:20])).any(), "rank 3 alone"

@@ -38,7 +38,7 @@ def length(trace: Trace, name: str) -> int:
 
 
 def sane(trace: Trace) -> None:
-    """What every loaded trace must fulfil; the terms of Eq. 3 included."""
+    """Checks that every loaded trace must pass, including the terms of Eq. 3."""
     trace.validate()
     assert (np.diff(trace.start) >= 0).all()
     assert trace.start[0] == 0

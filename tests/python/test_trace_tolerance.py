@@ -1,4 +1,4 @@
-"""What readers accept with a note, what a trace leaves out, and the words in which a file is refused."""
+"""Files that readers accept with a note, notes on what a trace lacks, and the messages of refused files."""
 
 import gzip
 import json
@@ -54,7 +54,7 @@ def test_overlaps_that_take_much_of_the_time_are_not_clipped(tmp_path) -> None:
        st.integers(1, 5))  # fmt: skip
 def test_clipping_removes_every_overlap_and_no_busy_time_or_dependency(rows: list[tuple], seed: int) -> None:
     builder = Builder("test", "test")
-    for stream, start, length in [*rows, (3, 0, 10**6)]:  # long enough that what is lost is little
+    for stream, start, length in [*rows, (3, 0, 10**6)]:  # long enough that the lost time is small
         line = builder.line(0, f"stream {stream}", "stream")
         builder.add(line=line, start=start, end=start + length, category=int(Category.gpu), name=builder.name(""),
                     bytes=start * 100 + length)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Events in which threads only wait: what counts as work in other programs' traces, and what does not."""
+"""Events in which threads only wait: which events in traces of other programs count as work."""
 
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""The choice of schedule and path: timed, told, forced, and kept on disk."""
+"""The choice of schedule and path: timed, printed, forced, and stored on disk."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def said(done) -> list[str]:
-    """weft's own lines among what went to stderr."""
+    """The lines of weft in stderr."""
     return messages(done.stderr)
 
 
@@ -150,7 +150,7 @@ def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Sig
     wait_until((tmp_path / "statistics.csv").exists, process)
     if number == signal.SIGTERM:
         os.kill(process.pid, number)
-        os.kill(process.pid, number)  # as where the terminal and the launcher both tell a rank
+        os.kill(process.pid, number)  # as if the terminal and the launcher both signal a rank
     else:
         interrupt(process)
     done = finish(process)
@@ -308,7 +308,7 @@ def test_a_sweep_runs_every_grid_on_every_number_of_ranks(tmp_path) -> None:
         assert found["points_per_second"] == pytest.approx(found["grid"] ** 3 / found["seconds_per_step"])
         assert list(found["parts"]) == ["FFT", "column MPI", "other", "pack and unpack", "row MPI"]
     assert "STRONG SCALING" in done.stdout
-    assert "WEAK SCALING" in done.stdout  # 20^3 on 2 ranks has about as many points a rank as 16^3 on one
+    assert "WEAK SCALING" in done.stdout  # 20^3 on 2 ranks has about as many points per rank as 16^3 on one
     for name in ("scaling", "table3-16", "table3-20"):
         assert (tmp_path / f"{name}.png").stat().st_size > 8000
 

@@ -1,4 +1,4 @@
-"""The turbulence solver against exact solutions, conservation laws and a reference written apart from it."""
+"""The turbulence solver compared with exact solutions, conservation laws and an independent reference."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def low_spectrum(k):
 
 
 def order_of(error) -> float:
-    """From the errors with a step and with half of it."""
+    """The order of convergence, from the errors with a step and with half of it."""
     return math.log2(error(1) / error(2))
 
 
@@ -100,7 +100,7 @@ def test_two_thirds_truncation_takes_the_reference_trajectory(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_aliases_of_shifted_grids_vanish_with_the_step(scheme):
-    """The rest after predictor and corrector is of the order of the step; on unshifted grids it stays."""
+    """The aliases left after predictor and corrector are of the order of the step; on unshifted grids they remain."""
     end, viscosity = 0.16, 0.02
     reference = Reference(16, viscosity, lambda *n: 9 * sum(i * i for i in n) < 2 * 16**2)
 

@@ -1,4 +1,4 @@
-"""What tests and `benchmarks/public_traces.py` check of a trace: what its table holds, and bounds of its replays."""
+"""The checks of traces by tests and `benchmarks/public_traces.py`: the content of the table, and bounds of replays."""
 
 from collections.abc import Hashable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What trace files hold, counted without weft's readers: by SQL, JSON, CSV, patterns and the OTF2 library."""
+"""The contents of trace files, counted without weft's readers: by SQL, JSON, CSV, patterns and the OTF2 library."""
 
 import csv
 import gzip
@@ -18,7 +18,7 @@ from typing import Any
 class Counts:
     """The number of events, and of those on the device by kind; ns in which each process's device is busy; bytes.
 
-    What is None was not counted.
+    Figures that were not counted are None.
     """
 
     events: int = 0
@@ -43,7 +43,7 @@ class Counts:
         return {f.name: getattr(self, f.name) for f in columns_of(self) if not f.name.startswith("_")}
 
     def differences(self, other: "Counts", allowed: float) -> list[str]:
-        """What differs from other counts; busy times and bytes by more than the share `allowed`."""
+        """The figures that differ from other counts; busy times and bytes by more than the share `allowed`."""
         found = []
         for name, value in self.figures().items():
             wanted = other.figures()[name]
@@ -98,7 +98,7 @@ def written(content: dict[str, Any]) -> Counts | None:
 
 
 def kineto(events: list[dict[str, Any]]) -> Counts:
-    """Complete events ('ph': 'X') by category; device work is of the process that launched it, or else of any."""
+    """Complete events ('ph': 'X') by category; device work belongs to the process that launched it, or to any."""
     found = Counts()
     calls: dict[object, object] = {}  # the process of each call by its correlation
     work: list[tuple[object, str, float, float, int]] = []

@@ -1,6 +1,6 @@
-"""A small pseudo-spectral solver in NumPy, written apart from weft's.
+"""A small pseudo-spectral solver in NumPy, independent of weft's.
 
-Products are made on a grid 3/2 finer, so that there are no aliases at all; the equations are GESTS, Eq. 7.
+Products are computed on a grid that is finer by 3/2, so that there are no aliases; the equations are GESTS, Eq. 7.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What workers under mpiexec do: rank 0 reads cases (JSON lines) and answers each with what all ranks found."""
+"""The loop of workers under mpiexec: rank 0 reads cases (JSON lines) and answers each with the results of all ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mpi4py import MPI
 def answer_cases(run: Callable[[dict], object], comm: MPI.Comm) -> None:
     while True:
         line = sys.stdin.readline() if comm.rank == 0 else None
-        # A rank that waits inside MPI keeps a processor busy, for as long as other tests run.
+        # A rank that waits inside MPI would keep a processor busy while other tests run.
         arrived = comm.Ibarrier()
         while not arrived.Test():
             time.sleep(1e-3)
