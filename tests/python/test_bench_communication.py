@@ -480,7 +480,7 @@ def test_a_refusal_is_one_line_and_exit_code_2(ranks: int, words: list[str], tex
     "words",
     [["pingpong", "--sizes", "8"], ["exchange", "--box", "2,2,2", "--orders", "1"], ["alltoall", "--grids", "32"]],
 )
-def test_results_that_cannot_be_written_are_told_once_and_keep_no_rank_waiting(words: list[str], tmp_path) -> None:
+def test_results_that_cannot_be_written_are_one_error_and_leave_no_rank_waiting(words: list[str], tmp_path) -> None:
     (tmp_path / f"{words[0]}.tmp.json").mkdir()  # where it is written before it gets its name
     done = run_weft(2, "bench", *words, *QUICK, "--output", tmp_path, timeout=50)  # the ranks of an error wait for 60
     assert done.returncode == 1, done.stdout + done.stderr

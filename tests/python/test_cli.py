@@ -312,7 +312,7 @@ def test_a_sweep_that_is_told_to_end_takes_its_ranks_and_its_folder_along(tmp_pa
 # --- the command line itself ---------------------------------------------------------------------------------------
 
 
-def test_output_that_no_terminal_of_ascii_could_show_is_spelled_with_what_it_can() -> None:
+def test_output_to_an_ascii_terminal_respells_characters_that_it_lacks() -> None:
     code = "from weft.cli.spelling import *; spell_as_the_terminal_can(); print('3 µs of 2 … \u2603')"
     spelled = {
         encoding: finish(start([sys.executable, "-c", code], {**VARIABLES, "PYTHONIOENCODING": encoding})).stdout

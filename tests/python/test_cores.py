@@ -53,7 +53,7 @@ def test_a_binding_that_leaves_fewer_cores_than_threads_is_named(masks, threads,
 
 @pytest.mark.skipif(shutil.which("taskset") is None, reason="binds by taskset")
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor")
-def test_two_ranks_on_one_core_of_several_are_told_once(tmp_path) -> None:
+def test_two_ranks_on_one_core_of_several_are_warned_once(tmp_path) -> None:
     core = str(min(os.sched_getaffinity(0)))
     words = weft_command("run", "poisson", *SMALL, "--set", "solver.iterations=2", "--output", tmp_path)
     quick = {name: value for name, value in VARIABLES.items() if name != "OMP_NUM_THREADS"}

@@ -119,7 +119,7 @@ def test_measurements_stand_beside_their_predictions(results: Path) -> None:
     assert {r["measured"] for r in found["rows"] if r["what"].endswith("L2 sectors read")} == {None}
 
 
-def test_what_is_damaged_or_stopped_is_told_and_the_rest_is_kept(results: Path) -> None:
+def test_damaged_and_stopped_results_are_reported_and_the_rest_is_kept(results: Path) -> None:
     found = report(results)
     assert [text.partition(" ")[0] for text in found["problems"]] == ["flow-7/run.json"]
     # pytest's summary names skipped tests once more; the line of a worker of pytest-xdist counts like any other.

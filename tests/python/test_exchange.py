@@ -243,7 +243,7 @@ def test_an_array_on_a_device_that_is_not_here_is_an_error_on_all_ranks_before_a
         assert "NO ERROR" not in line
 
 
-def test_ranks_that_make_different_calls_are_told_so():
+def test_ranks_that_make_different_calls_get_an_error():
     code = SETUP + (
         "wrong(lambda: gs(good, 'min' if last else 'max'))\n"
         "wrong(lambda: gs(good.astype('f4') if last else good))\n"
@@ -253,7 +253,7 @@ def test_ranks_that_make_different_calls_are_told_so():
     assert printed.count("do not make the same call") == 4
 
 
-def test_ranks_that_ask_for_different_gather_scatters_are_told_so():
+def test_ranks_that_ask_for_different_gather_scatters_get_an_error():
     code = SETUP + (
         "for given in ({'fields': 2}, {'exchange': 'crystal'}, {'exchange': 'pairwise:ipc'}, {'check': False}, "
         "{'cache': True}):\n"
@@ -336,7 +336,7 @@ def test_start_and_finish_hide_other_work_and_guard_against_misuse():
     assert printed.count("no gather-scatter is started") == 2
 
 
-def test_a_second_thread_in_one_object_is_told_so_and_breaks_nothing():
+def test_a_second_thread_in_one_object_gets_an_error_and_breaks_nothing():
     # Rank 1 comes late, so that rank 0's thread stays in its call while the other thread tries.
     code = SETUP + (
         "import threading, time\n"
@@ -366,7 +366,7 @@ def test_a_second_thread_in_one_object_is_told_so_and_breaks_nothing():
 
 
 @pytest.mark.parametrize("path", ["direct", "staged", "ipc"])
-def test_one_that_is_dropped_in_flight_writes_into_no_memory_of_others(path):
+def test_an_exchange_that_is_dropped_in_flight_writes_into_no_memory_of_others(path):
     code = SETUP + (
         "import gc\n"
         "ids = np.arange(1, 20_001)\n"

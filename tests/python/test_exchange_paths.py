@@ -122,7 +122,7 @@ def test_ctrl_c_ends_a_program_that_exchanges_in_one_line(tmp_path, exchange):
 
 
 @pytest.mark.parametrize("per_node", ["1", "2"])
-def test_pretended_nodes_mix_ipc_with_messages_or_refuse_it(per_node):
+def test_virtual_nodes_mix_ipc_with_messages_or_refuse_it(per_node):
     code = """
     import numpy as np
     from mpi4py import MPI

@@ -45,7 +45,7 @@ def test_a_file_has_its_name_once_it_is_whole(tmp_path) -> None:
     assert path.read_text() == "new"
 
 
-def test_what_is_no_file_is_written_in_place_or_named(tmp_path) -> None:
+def test_a_path_that_is_no_file_is_written_in_place_or_named_in_an_error(tmp_path) -> None:
     write_text("/dev/null", "text")
     assert Path("/dev/null").is_char_device()
     (tmp_path / "folder.json").mkdir()
@@ -55,7 +55,7 @@ def test_what_is_no_file_is_written_in_place_or_named(tmp_path) -> None:
         write_text(tmp_path / "absent" / "run.json", "text")
 
 
-def test_a_full_disk_is_told_with_the_folder() -> None:
+def test_a_full_disk_is_an_error_that_names_the_folder() -> None:
     with pytest.raises(OSError, match="results"), named(Path("results")):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(OSError, match="elsewhere"), named(Path("results")):

@@ -51,7 +51,7 @@ def used_by_python(file: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("top", ["cpp", "python"])
-def test_no_file_reaches_up_the_house(top: str) -> None:
+def test_every_file_uses_only_its_layer_and_those_below(top: str) -> None:
     known = floors()
     files = [file for pattern in FILES[top] for file in (ROOT / top / "weft").rglob(pattern)]
     assert len(files) > 100

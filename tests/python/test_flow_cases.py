@@ -128,7 +128,7 @@ WORDS = st.one_of(
     condition=st.sampled_from(["wall", "velocity", "outflow", "symmetry", "other"]),
     initial=WORDS,
 )
-def test_whatever_a_case_says_it_is_a_case_or_one_error(viscosity, velocity, parameter, condition, initial):
+def test_any_case_is_valid_or_one_error(viscosity, velocity, parameter, condition, initial):
     values = {
         "viscosity": viscosity,
         "parameters.Re": parameter,

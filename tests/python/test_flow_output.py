@@ -245,7 +245,7 @@ def test_what_cannot_be_restored_is_an_error_that_says_why(tmp_path):
         solver.start_averages(0)
 
 
-def test_a_run_that_is_killed_while_it_writes_leaves_a_checkpoint_to_go_on_from(tmp_path):
+def test_a_run_that_is_killed_while_it_writes_leaves_a_checkpoint_to_continue_from(tmp_path):
     code = (
         IMPORT
         + """

@@ -210,7 +210,7 @@ def test_a_uniform_flow_stays_uniform_on_the_kershaw_mesh():
     assert free_stream(weft.Mesh.read(MESHES / "kershaw.re2"), 1) < 1e-12
 
 
-def test_symmetry_planes_do_as_the_whole_channel():
+def test_half_a_channel_with_a_symmetry_plane_equals_the_whole():
     """A half of the channel between a wall and a plane of symmetry, and its mirror image."""
     half = weft.Mesh.box((2, 1, 1), lower=(0, -1, 0), upper=(2, 0, 1), periodic=(True, False, True))
     exact = Channel(driven_by_force=True)
@@ -311,7 +311,7 @@ def test_single_precision_follows_double():
     assert error_of(solver, exact)[0] < 2e-4
 
 
-def test_memory_is_within_50_doubles_a_point_on_straight_elements():
+def test_memory_is_within_50_doubles_per_point_on_straight_elements():
     mesh = weft.Mesh.box(4, upper=2 * np.pi, periodic=True)
     solver = Solver(mesh, 7, viscosity=0.01, device="host", exchange="pairwise:direct")
     solver.set_velocity(("sin(x)", 0, 0))

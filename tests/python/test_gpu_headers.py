@@ -60,7 +60,7 @@ def compile_check(source: str, vendor: str, folder: Path, *, own: Path = ROOT / 
 
 @pytest.mark.parametrize("vendor", PLACES)
 @pytest.mark.parametrize("source", HEADERS)
-def test_what_weft_declares_is_what_the_headers_say(source: str, vendor: str, tmp_path: Path) -> None:
+def test_declarations_agree_with_the_headers(source: str, vendor: str, tmp_path: Path) -> None:
     assert compile_check(source, vendor, tmp_path) == ""
 
 

@@ -201,7 +201,7 @@ def test_a_call_before_mpi_init_says_so(call):
     assert "called before MPI_Init of " in done.stderr
 
 
-def test_a_program_on_another_mpi_is_told_so(tmp_path):
+def test_a_program_on_another_mpi_gets_an_error(tmp_path):
     source, shim = tmp_path / "other.c", tmp_path / "other.so"
     source.write_text(
         "#include <string.h>\nint MPI_Get_library_version(char *text, int *length) {\n"

@@ -56,7 +56,7 @@ def test_a_boundary_without_a_condition_is_named():
         Solver(weft.Mesh.box(1), 2, boundaries={name: "pec" for name in ("x-", "x+", "y-", "y+")})
 
 
-def test_a_condition_for_a_boundary_the_mesh_has_not_is_named():
+def test_a_condition_for_a_boundary_that_the_mesh_lacks_is_named():
     with pytest.raises(weft.mpi.CollectiveError, match=r'"wall", which box .* does not have'):
         Solver(weft.Mesh.box(1, periodic=True), 2, boundaries={"wall": "pec"})
 

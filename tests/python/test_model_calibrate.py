@@ -176,7 +176,7 @@ def test_runs_of_the_same_problem_are_held_out_together(tmp_path: Path) -> None:
     assert "poisson" not in calibrate.calibrate(read(runs)).errors  # two problems
 
 
-def test_ranks_that_shared_processors_are_said(tmp_path: Path) -> None:
+def test_ranks_that_shared_processors_get_a_note(tmp_path: Path) -> None:
     path = cached(tmp_path, "maxwell", 7, 216)
     content = json.loads((path / "run.json").read_text())
     for processors, shared in ((0, False), (1, False), (8, False)):

@@ -86,7 +86,7 @@ def test_a_graph_that_makes_no_sense_is_refused(
 # --- section 8.4 ---------------------------------------------------------------------------------------------------
 
 
-def test_a_v100_gives_a_block_1_3_to_5_2_gb_a_second() -> None:
+def test_a_v100_gives_a_block_1_3_to_5_2_gb_per_second() -> None:
     gpu = dag.Gpu.of(828e9)
     assert round(gpu.low / 1e9, 1) == 1.3
     assert round(gpu.high / 1e9, 1) == 5.2
@@ -148,7 +148,7 @@ def test_the_solves_tasks_read_every_block_once_on_any_number_of_gpus(gpus: int)
     assert rows * columns == gpus
 
 
-def test_a_chain_has_one_level_a_supernode_and_a_diagonal_matrix_one_level() -> None:
+def test_a_chain_has_one_level_per_supernode_and_a_diagonal_matrix_one_level() -> None:
     chain = dag.supernodes(sp.csc_matrix(np.tril(np.ones((12, 12)))), widest=3)
     assert chain.count == 4
     assert dag.supernode_levels(chain) == 4

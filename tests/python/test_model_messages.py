@@ -203,7 +203,7 @@ def test_a_range_round_mpi_calls_hides_none_of_them() -> None:
     assert n.of_trace(trace).messages == 1
 
 
-def test_what_has_no_counterpart_stays_as_traced_and_is_told() -> None:
+def test_calls_without_a_counterpart_stay_as_traced_with_a_note() -> None:
     source = r.program(
         mpi_trace((0, "MPI_Recv", 0, 60, 1, 8), (1, "MPI_Barrier", 0, 10), (0, "MPI_Send", 70, 71, 5, 8))
     )
@@ -222,7 +222,7 @@ def test_a_process_that_is_not_in_the_trace_is_refused() -> None:
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 5))
 @settings(max_examples=40, deadline=None)
-def test_a_random_program_comes_back_unchanged_and_no_means_that_are_less_make_it_faster(seed: int, ranks: int) -> None:
+def test_a_random_program_replays_unchanged_and_is_never_faster_with_fewer_resources(seed: int, ranks: int) -> None:
     """Rounds of work, exchanges with random neighbours and collectives; clocks of the ranks are up to 3 us apart."""
     draw = np.random.default_rng(seed)
     now, skew = np.zeros(ranks), draw.integers(0, 4, ranks)

@@ -88,7 +88,7 @@ def test_a_ping_pong_takes_latency_and_bytes_over_bandwidth_each_way(topology: n
 
 
 @pytest.mark.parametrize("topology", [n.full(12), n.torus(12), n.fat_tree(4, 3)], ids=lambda t: t.kind)
-def test_a_ring_where_no_two_messages_meet_takes_one_message_a_round(topology: n.Topology) -> None:
+def test_a_ring_where_no_two_messages_meet_takes_one_message_per_round(topology: n.Topology) -> None:
     assert n.replay(n.ring(12, 1e6, rounds=3), on(topology)).seconds == pytest.approx(3 * (L + 1e6 / B))
 
 

@@ -89,7 +89,7 @@ def programs(draw) -> list[Launch]:
 
 @settings(max_examples=150, deadline=None)
 @given(programs())
-def test_no_dependency_is_lost_and_no_accident_left_with_one_delay_a_kernel(program: list[Launch]) -> None:
+def test_no_dependency_is_lost_and_no_accident_left_with_one_delay_per_kernel(program: list[Launch]) -> None:
     runs = [simulate(program)] + [simulate(program, {k: LONG}) for k in range(len(program))]
     assert (found(runs, len(program)) == truth(program)).all()
 

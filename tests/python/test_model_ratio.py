@@ -189,7 +189,7 @@ def test_records_of_other_kinds_and_empty_ones_are_refused(tmp_path) -> None:
         ("a.json", '{"schemaVersion": 1, "traceEvents": []}', "kineto"),
     ],
 )
-def test_a_trace_is_no_record_whatever_its_format(name: str, text: str, format: str, tmp_path) -> None:
+def test_a_trace_of_any_format_is_not_a_record(name: str, text: str, format: str, tmp_path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ModelError, match=rf"not a record, but a trace \({format}"):
         ratio_runs(tmp_path / name)

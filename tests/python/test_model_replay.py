@@ -114,7 +114,7 @@ def test_a_longer_latency_or_a_slower_link_is_never_faster(seed: int) -> None:
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=30, deadline=None)
-def test_fewer_means_are_never_faster(seed: int) -> None:
+def test_fewer_resources_are_never_faster(seed: int) -> None:
     source = r.program(random_trace(seed))
     base = r.replay(source).seconds
     assert r.replay(source, Scenario(queue=1)).seconds >= base * (1 - 1e-12)

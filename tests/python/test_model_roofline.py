@@ -122,7 +122,7 @@ def write(folder: Path, name: str, content: dict) -> Path:
     return path
 
 
-def test_table_13_has_a_row_an_application_and_says_what_is_missing(tmp_path) -> None:
+def test_table_13_has_a_row_per_application_and_says_what_is_missing(tmp_path) -> None:
     runs = [write(tmp_path, f"gpu{k}", record(copy=2.0 + 0.1 * k)) for k in range(3)]
     runs.append(write(tmp_path, "host", record(backend="host", gpu=0.0)))
     sweep = tmp_path / "ratio.json"

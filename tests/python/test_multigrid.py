@@ -123,7 +123,7 @@ def test_levels_and_methods_that_do_not_exist_are_named(options, message):
 
 
 @pytest.mark.parametrize("preconditioner", ["multigrid", "chebyshev"])
-def test_the_command_solves_and_tells_how(preconditioner, tmp_path):
+def test_the_command_solves_and_describes_the_cycle(preconditioner, tmp_path):
     words = ["--case", "solve", "--preconditioner", preconditioner, "--order", "5", "--set", "mesh.counts=[3,3,3]"]
     done = run_weft(2, "run", "poisson", *words, "--output", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -251,7 +251,7 @@ def test_collectives_on_streams_keep_their_time_on_a_faster_gpu() -> None:
 # --- Eq. 4 ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_benefit_that_contradicts_eq_4_is_said_with_its_reason() -> None:
+def test_a_benefit_that_contradicts_eq_4_gets_a_note_with_the_reason() -> None:
     # 10 ms of work of the host, during which 9 ms of copies run on a stream that it never waits for.
     b = Builder("synthetic", "hidden")
     host, stream = b.line(0, "main", "host"), b.line(0, "stream", "stream")

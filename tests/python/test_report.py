@@ -34,7 +34,7 @@ def write(path, events: list[dict]) -> str:
     return str(path)
 
 
-def test_a_summary_gives_means_over_processes_and_bytes_a_call(tmp_path) -> None:
+def test_a_summary_gives_means_over_processes_and_bytes_per_call(tmp_path) -> None:
     path = write(
         tmp_path / "t.json",
         [span("send", "mpi", 0, 40, rank=r, moved=m) for r, m in ((0, 3000), (1, 1000))] + [span("cg", "cpu", 40, 60)],
@@ -80,7 +80,7 @@ def test_numbers_are_printed_with_the_right_prefix() -> None:
 
 
 @given(st.floats(1e-12, 1e17))
-def test_every_number_for_people_has_three_digits_or_more_and_no_exponent(value: float) -> None:
+def test_every_printed_number_has_three_digits_or_more_and_no_exponent(value: float) -> None:
     for text in (rate(value * 1e12, "FLOP/s"), seconds(value * 1e3), size_text(1e12 * value)):
         number = text.split()[0]
         assert "e" not in number

@@ -140,7 +140,7 @@ def test_a_restart_is_the_run_that_was_not_stopped(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
-def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Signals) -> None:
+def test_a_signal_leaves_a_checkpoint_to_continue_from(tmp_path, number: signal.Signals) -> None:
     words = weft_command("run", "flow", "--case", "taylor-green", *BOX, "--steps", 10**6, "--dt", "1e-5",
                          "--set", "statistics.every=1", "--output", tmp_path)  # fmt: skip
     process = start(words, ranks=2 if number == signal.SIGINT else None)
@@ -201,7 +201,7 @@ def test_what_cannot_be_run_is_refused_in_one_line_on_every_rank(tmp_path, words
         assert part in said(done)[0]
 
 
-def test_a_python_file_that_fails_is_told_with_the_key_and_the_functions_it_has(tmp_path) -> None:
+def test_a_python_file_that_fails_is_an_error_with_the_key_and_its_functions(tmp_path) -> None:
     (tmp_path / "user.py").write_text("def other(x, y, z, t):\n    return x\n")
     words = ["--case", "taylor-green", *BOX, "--set", f"functions.file={tmp_path}/user.py",
              "--set", "initial.velocity=python:flow", "--output", tmp_path / "out"]  # fmt: skip

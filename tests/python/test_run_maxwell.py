@@ -285,7 +285,7 @@ def test_a_restart_is_the_run_that_was_not_stopped(tmp_path, ranks: int) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Signals) -> None:
+def test_a_signal_leaves_a_checkpoint_to_continue_from(tmp_path, number: signal.Signals) -> None:
     words = weft_command("run", "maxwell", *SMALL_BOX, "--steps", 10**7, "--set", "output.every=50000000",
                          "--set", "checkpoint.every=20", "--output", tmp_path)  # fmt: skip
     process = start(words, ranks=None if number == signal.SIGTERM else 2)
@@ -386,7 +386,7 @@ def test_processors_energy_is_read_and_its_counter_may_wrap(tmp_path) -> None:
     assert counters[0].total == pytest.approx(0.25)
 
 
-def test_a_machine_that_tells_no_energy_says_why(tmp_path) -> None:
+def test_a_machine_without_energy_counters_says_why(tmp_path) -> None:
     assert "no RAPL counters" in rapl_counters(tmp_path)[1]
     powercap(tmp_path, 0)
     (tmp_path / "intel-rapl:0" / "energy_uj").write_text("nonsense")

@@ -285,7 +285,7 @@ def test_messages_of_nccl_are_joined_over_files_and_replayed(single: bool, tmp_p
     assert network.replay(network.of_trace(trace, compute=False), on).seconds == pytest.approx(seconds)
 
 
-def test_messages_of_nccl_whose_other_side_is_missing_are_said(tmp_path: Path) -> None:
+def test_messages_of_nccl_whose_other_side_is_missing_get_a_note(tmp_path: Path) -> None:
     write_exchanges(tmp_path, 4)
     trace = load(tmp_path, window=Window(ranks=(0, 1)))
     assert len(transfers.match(trace).found) == 16
@@ -305,7 +305,7 @@ def without(folder: Path, *keys: str) -> None:
         file.write_text(json.dumps(content))
 
 
-def test_kernels_of_nccl_whose_messages_are_not_recorded_are_said(tmp_path: Path) -> None:
+def test_kernels_of_nccl_whose_messages_are_not_recorded_get_a_note(tmp_path: Path) -> None:
     write_exchanges(tmp_path, 4)
     assert unsized(load(tmp_path)) == []
     without(tmp_path, "Collective name", "Src Rank", "Dst Rank", "In msg nelems")
@@ -320,7 +320,7 @@ def test_kernels_of_nccl_whose_messages_are_not_recorded_are_said(tmp_path: Path
     assert "32 kernels such as" in shown.output
 
 
-def test_collectives_of_nccl_without_a_size_are_said(tmp_path: Path) -> None:
+def test_collectives_of_nccl_without_a_size_get_a_note(tmp_path: Path) -> None:
     write_ranks(tmp_path, 4, 5)
     trace = load(tmp_path)
     assert unsized(trace) == []
@@ -364,7 +364,7 @@ def test_messages_in_the_payloads_of_nsight_systems_belong_to_the_next_kernel(tm
     assert network.of_trace(trace).messages == 6
 
 
-def test_one_file_of_another_run_of_the_same_program_is_refused_or_said(tmp_path: Path) -> None:
+def test_one_file_of_another_run_of_the_same_program_is_refused_or_noted(tmp_path: Path) -> None:
     write_ranks(tmp_path, 4, 20, seed=1, spread=4_000_000)
     other = tmp_path / "other"
     other.mkdir()

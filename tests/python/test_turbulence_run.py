@@ -143,7 +143,7 @@ def test_a_restart_is_the_run_that_was_not_stopped(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_leaves_a_checkpoint_to_go_on_from(tmp_path, number: signal.Signals) -> None:
+def test_a_signal_leaves_a_checkpoint_to_continue_from(tmp_path, number: signal.Signals) -> None:
     words = weft_command("run", "turbulence", "--grid", 16, "--steps", 10**6, "--set", "time.dt=1e-5",
                          "--set", "statistics.every=1000", "--output", tmp_path)  # fmt: skip
     process = start(words, ranks=None if number == signal.SIGTERM else 2)
