@@ -48,7 +48,6 @@ SimdTerms<T>::SimdTerms(space::Space<T>& space) : space_(space) {
   const element::Gll& gll = element::gll(order);
   const element::Dealiasing fine = element::dealiasing(order);
   const int m = fine.points;
-  constexpr int lanes = simd::lanes<T>;
   std::vector<double> transposed(n * n), conservative(n * n), project(n * m);
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
