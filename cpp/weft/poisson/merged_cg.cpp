@@ -20,6 +20,7 @@ namespace {
 template <class Work>
 CgSums sum_over(const std::vector<Range>& ranges, int threads, Work&& work) {
   const auto count = static_cast<std::int64_t>(ranges.size());
+  if (count == 0) return {};
   std::vector<CgSums> parts(ranges.size());
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count > 1)
   for (std::int64_t i = 0; i < count; ++i) parts[i] = work(ranges[i]);

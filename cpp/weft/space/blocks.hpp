@@ -19,11 +19,12 @@ struct Numbering;
 // Divides a range into pieces, each processed by one thread.
 std::vector<Range> pieces(Range range);
 
-// Runs work(range) on all pieces, using threads.
+// Runs work(range) on all pieces, using threads. Starts none where there are no pieces.
 template <class Work>
 void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
   const auto count = static_cast<std::int64_t>(pieces.size());
-#pragma omp parallel for num_threads(threads) if (threads > 1)
+  if (count == 0) return;
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count > 1)
   for (std::int64_t i = 0; i < count; ++i) work(pieces[i]);
 }
 
