@@ -134,7 +134,7 @@ def test_arrays_and_maps_work_on_several_ranks():
         try:
             mesh.mapped(lambda x, y, z: (x, y, np.where(x > 0.9, np.nan, z)))  # on one rank only
         except weft.mesh.MeshError as error:
-            found = MPI.COMM_WORLD.allgather(str(error)[-34:])
+            found = MPI.COMM_WORLD.allgather(str(error)[-38:])
         if MPI.COMM_WORLD.rank == 0:
             print(round(total, 9), found[0] == found[1], found[0])
     """
