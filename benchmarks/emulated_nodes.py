@@ -157,7 +157,7 @@ class Nodes:
                 _run(*inside, "route", "add", other, "dev", "weft0", "src", self.addresses[i], *ROUTE)
 
     def _child(self, command: Sequence[str]) -> subprocess.Popen[str]:
-        """Starts a process that exits when its standard input ends; its own process group shields it from Ctrl-C."""
+        """Starts a process that exits when its standard input is closed. Ctrl-C does not reach its process group."""
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )

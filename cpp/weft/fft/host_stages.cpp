@@ -27,9 +27,9 @@ constexpr std::int64_t streamed_bytes = 2 << 20;
 // size.
 constexpr std::int64_t whole_bytes = 24 << 20, copied_bytes = 10 << 20;
 // In such transforms, points that take more than ahead_from_bytes do not come from the second-level cache. Their rows
-// are transformed in small groups of ahead_bytes, while the cache lines for the group after the next are prefetched, as
-// many as a core can have in flight (measured: 0.8 times the time of whole planes at 128^3 in double precision, 1.2
-// times at 64^3).
+// are transformed in small groups of ahead_bytes, while the cache lines for the group after the next are prefetched. A
+// core can have about that many prefetches in flight. Compared with whole planes, this takes 0.8 times as long at 128^3
+// in double precision, and 1.2 times as long at 64^3 (measured).
 constexpr std::int64_t ahead_from_bytes = 8 << 20, ahead_bytes = 1 << 10, ahead_steps = 2;
 // One call transforms as many neighbouring columns along z as take this many bytes in each plane. It then works in
 // cache, and is small enough for a library to plan by measurement.

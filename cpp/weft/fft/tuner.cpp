@@ -213,7 +213,7 @@ class Trials {
   }
 
   // Makes the plan and calls each transform once, so that any planning in a library's first call is not timed later.
-  // Uses a field that truncation does not change. The result is the same on all ranks.
+  // The field transformed has no modes that the truncation would remove. All ranks return the same text.
   std::string failure_of(const Setting& setting) {
     const auto known = failures_.find(name(setting));
     if (known != failures_.end()) return known->second;

@@ -27,8 +27,8 @@ inline constexpr std::array<std::array<int, 2>, 4> face_edge_corners{{{0, 1}, {2
 
 inline constexpr std::array<const char*, 6> face_names{"r-", "r+", "s-", "s+", "t-", "t+"};
 
-// An orientation maps a point (a, b) of an element's face to the canonical frame of the face: bit 0 reverses a, bit 1
-// reverses b, and bit 2 then swaps the two.
+// Maps a point (a, b) of an element's face to the canonical frame of the face. Bit 0 of the orientation reverses a, bit
+// 1 reverses b, and bit 2 then swaps the two.
 constexpr std::array<int, 2> to_canonical(int orientation, int a, int b, int last) {
   if (orientation & 1) a = last - a;
   if (orientation & 2) b = last - b;

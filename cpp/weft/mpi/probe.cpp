@@ -24,8 +24,8 @@ extern char** environ;
 namespace weft::mpi {
 namespace {
 
-// Through these variables Hydra, PMIx, Slurm, PALS, Flux and JSM make a process a rank of a job. The user's settings
-// (OMPI_MCA_*, OMPI_ALLOW_*, MPIR_CVAR_*, UCX_*) are kept.
+// Whether a launcher (Hydra, PMIx, Slurm, PALS, Flux or JSM) sets this variable to tell a process its rank in a job.
+// The user's settings (OMPI_MCA_*, OMPI_ALLOW_*, MPIR_CVAR_*, UCX_*) do not belong to the job.
 bool belongs_to_job(std::string_view variable) {
   for (const std::string_view prefix :
        {"PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "OMPI_FIRST_", "OMPI_APP_", "OMPI_NUM_APP_", "PRTE_",

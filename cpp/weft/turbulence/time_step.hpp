@@ -20,7 +20,8 @@ class BlownUp : public mpi::CollectiveError {
   double courant;
 };
 
-// Where a simulation is: after `steps` steps, the last with Courant number `courant`; it stops at `end`.
+// The state of a simulation in time: the number of steps taken, the Courant number of the last one, and the time at
+// which the simulation ends.
 struct Clock {
   std::int64_t steps = 0;
   double time = 0, courant = 0, end = std::numeric_limits<double>::infinity();
@@ -29,9 +30,10 @@ struct Clock {
 struct TimeStep {
   double dt, courant;
 };
-// The next step, given the largest bracket of GESTS' Eq. 8 over all points of all ranks (inf: not finite). The last two
-// steps before the end are of equal length. Throws BlownUp, or CollectiveError if nothing tells a step; all ranks call
-// it with the same arguments.
+// Chooses the next step. rate: the largest value of the bracket in GESTS' Eq. 8 over the points of all ranks, infinity
+// if a velocity is not finite. The last two steps before the end have the same length. Throws BlownUp if the Courant
+// number exceeds its limit, and CollectiveError if a flow at rest has no longest step. All ranks call this function
+// with the same arguments.
 TimeStep next_step(const Options& options, const Clock& now, double rate);
 
 }  // namespace weft::turbulence

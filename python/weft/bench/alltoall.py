@@ -115,7 +115,7 @@ def needs(transpose: Transpose, host_cases: int, device_cases: int, on_gpu: bool
 
 
 def default_grids(processes: int, limit: int, on_gpu: bool) -> list[int]:
-    """Powers of two from 32, rounded up to divisible sizes, as long as a rank's part stays within `limit` bytes."""
+    """Grid sizes: powers of two, rounded up so that all ranks get equal parts, of at most `limit` bytes per rank."""
     step = 2 * processes
     grids = sorted({-(-n // step) * step for n in ((64, 128, 256, 512, 1024, 2048) if on_gpu else (32, 64, 128, 256))})
     return [n for n in grids if 4 * n**3 / processes <= limit] or grids[:1]

@@ -67,7 +67,7 @@ def crystal_seconds(
 ) -> float:
     """Time (s) of an exchange by the crystal router: per step one message, packed and unpacked by a kernel each.
 
-    Most steps reach far across the job, so what leaves a node gets the share of the links that random traffic gets.
+    The partners of most steps are far apart, so the bytes that leave a node move at the rate of random traffic.
     """
     near, far = machine.link("node"), machine.link("network")
     card = machine.card_bytes_per_second / min(ranks, machine.ranks_per_node)
