@@ -1,31 +1,31 @@
 // y_L = (S_L + lambda W) Z x: the screened Poisson operator on `count` elements of one shape, before Z^T.
 //
-// S_L^e = D^T G^e D (hipBone, "The Nekbone Benchmark"), Z as an index per local point (null: x is scattered), W the
-// inverse degrees. Two thread shapes,
-//   *_3d   one thread per point, N <= 9, shared arrays hold what the threads of an element exchange
-//   *_2d   one thread per column of points, and in turn a line along r or s: n words in registers
-// and by the shape of the elements (mesh/shape.hpp)
-//   poisson_stored_*      G and W at every point: any shape
-//   poisson_curved_*      the same without W, and lambda = 0
+// S_L^e = D^T G^e D (hipBone, "The Nekbone Benchmark"). Z is stored as one index per local point; if it is null, x is
+// in scattered storage. W holds the inverse degrees. There are two thread shapes:
+//   *_3d   one thread per point (N <= 9); the threads of an element exchange values through shared memory
+//   *_2d   one thread per column of points, which also processes a line along r or s: n values in registers
+// and a variant for each shape of elements (mesh/shape.hpp):
+//   poisson_stored_*      G and W stored at every point: any shape
+//   poisson_curved_*      the same without W, for lambda = 0
 //   poisson_trilinear_*   G recomputed from the eight coefficients of a trilinear map
-//   poisson_affine_*      G constant but for the weights: parallelepipeds
+//   poisson_affine_*      G constant except for the quadrature weights: parallelepipeds
 //   poisson_box_2d        G constant and diagonal: S_L^e is a sum of three 1-D operators
-// WEFT_TILE_ELEMENTS elements share a block. Of several fields, x_field and y_field apart, the blocks of the same
-// elements follow each other, so that all but the first find geometry and index in a cache.
+// A block works on WEFT_TILE_ELEMENTS elements. For several fields, stored x_field and y_field values apart, blocks
+// that work on the same elements are neighbours, so that only the first of them reads geometry and index from memory.
 //
-// Arrays begin with the first of the elements. index and y [element][n^3]; factors [element][7 or 6][n^3]: G_rr, G_rs,
-// G_rt, G_ss, G_st, G_tt, W, so that the threads of a block read whole lines of each; maps [element][24]: x = sum_c
-// maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st, rst, three components each; metrics [element][6]: G without
-// the weights; reference [n*n + 2n]: D row-major, GLL points, GLL weights.
+// Arrays begin at the first element. index and y: [element][n^3]. factors: [element][7 or 6][n^3], namely G_rr, G_rs,
+// G_rt, G_ss, G_st, G_tt, W, so that a block reads contiguous values of each. maps: [element][24], three components of
+// each coefficient in x = sum_c maps[c] r^a s^b t^c, in the order 1, r, s, t, rs, rt, st, rst. metrics: [element][6], G
+// without the weights. reference: [n*n + 2n], namely D in row-major order, the GLL points, the GLL weights.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/pencils.hpp"
 #include "weft/kernels/poisson_metric.hpp"
 
 namespace {
 
-// K = D^T diag(weights) D, which a box applies along each direction: K[n-1-i][n-1-m] = K[i][m].
+// K = D^T diag(weights) D, which a box applies along each direction. It is centrosymmetric: K[n-1-i][n-1-m] = K[i][m].
 struct Stiffness {
-  real even[64];  // [rows][rows]: (K[i][m] + K[i][n-1-m]) / 2, K[i][m] for the middle column
+  real even[64];  // [rows][rows]: (K[i][m] + K[i][n-1-m]) / 2; for the middle column, K[i][m]
   real odd[64];   // [half][half]: (K[i][m] - K[i][n-1-m]) / 2
 };
 WEFT_FUNCTION void stiffen(const Stiffness& stiffness, const real (&line)[n], real (&out)[n]) {
@@ -45,7 +45,7 @@ WEFT_FUNCTION void stiffen(const Stiffness& stiffness, const real (&line)[n], re
   }
 }
 
-// G as stored factors.
+// G stored at every point.
 template <int each>  // 7, or 6 without W
 struct Stored {
   const real* WEFT_RESTRICT factors;
@@ -80,8 +80,8 @@ WEFT_FUNCTION real apply_factors(const Stored<each>& geometry, int element, int 
   return apply_factors(geometry, column_of(geometry, element, i, j), k, lambda, r, s, t);
 }
 
-// The factors of a chunk's layers: from the L2 they come in a third of the time. Only where a multiprocessor holds too
-// few blocks to hide the way from memory.
+// Prefetches the factors of a chunk's layers into the L2, which has a third of the latency of memory. Useful only where
+// a multiprocessor holds too few blocks to hide that latency.
 template <int each>
 WEFT_FUNCTION void prefetch(const Stored<each>& geometry, int element, int, int first_layer, int end_layer) {
   if (tile > 1 || n <= 10) return;
@@ -152,15 +152,16 @@ WEFT_FUNCTION void apply_points(int block, int count, const real* WEFT_RESTRICT 
   }
 }
 
-// The last `stashed` of a thread's n values of du/dt are in shared memory while lines are transformed.
+// One thread per column. While lines are transformed, the last `stashed` of a thread's n values of du/dt are kept in
+// shared memory, to save registers.
 template <int stashed, class Geometry>
 WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const Geometry& geometry, real lambda,
                                  const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
   constexpr int unstashed = n - stashed;
-  WEFT_SHARED(real, planes[tile][element_values]);                      // of each element: layers for r, layers for s
-  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // of t[unstashed], …
-  real u[WEFT_SLOTS(tile * pencils)][n];                                // x, then y but for its part from t
-  real t[WEFT_SLOTS(tile * pencils)][n];                                // du/dt, then its flux
+  WEFT_SHARED(real, planes[tile][element_values]);                      // of each element: layers for r, then for s
+  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // the values of t from t[unstashed] on
+  real u[WEFT_SLOTS(tile * pencils)][n];                                // x; later y without the term along t
+  real t[WEFT_SLOTS(tile * pencils)][n];                                // du/dt; later the flux along t
 
   const int first = block * tile, elements = count - block * tile < tile ? count - block * tile : tile;
   WEFT_THREADS(thread, tile * pencils) {
@@ -221,7 +222,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
           if (chunk * layers + k < n) u[WEFT_SLOT(thread)][chunk * layers + k] += r[k * n] + s[k * s_layer];
       }
     }
-    // No barrier: a thread's first stores of the next chunk go where it alone has just read.
+    // No barrier is needed: a thread's first stores of the next chunk go where only this thread has just read.
   }
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
@@ -237,18 +238,18 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
   }
 }
 
-// Boxes: y = g_r K x W x W + W x g_s K x W + W x W x g_t K. One pass over the lines, where others take two. Of two
-// chunks, the second is gathered again, from a cache, to keep registers free; so are those of the last `stashed` values
-// of the part from t.
+// Boxes: y = (g_r K x W x W + W x g_s K x W + W x W x g_t K) u, where x is the tensor product. This takes one pass over
+// the lines, where the other variants take two. To save registers, the second of two chunks is gathered once more, from
+// a cache, and the last `stashed` values of the term along t are kept in shared memory.
 template <int stashed>
 WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness, const AffineColumns& geometry,
                                real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
                                real* WEFT_RESTRICT y) {
-  WEFT_SHARED(real, planes[tile][element_values]);  // of each element: layers for r, layers for s
+  WEFT_SHARED(real, planes[tile][element_values]);  // of each element: layers for r, then for s
   real u[WEFT_SLOTS(tile * pencils)][n];
-  real t[WEFT_SLOTS(tile * pencils)][n];  // the part from t
+  real t[WEFT_SLOTS(tile * pencils)][n];  // the term along t
   constexpr int unstashed = n - stashed;
-  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // of t[unstashed], …
+  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // the values of t from t[unstashed] on
 
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
@@ -303,15 +304,15 @@ WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness,
         }
       }
     }
-    // No barrier: a thread's first stores of the next chunk go where it alone has just read.
+    // No barrier is needed: a thread's first stores of the next chunk go where only this thread has just read.
   }
 }
 
 }  // namespace
 
-// By order, for how many blocks per multiprocessor columns are compiled, as registers per thread, and how many values
-// of a thread they stash: the most blocks without spilling, found by trying (tests/python/test_kernel_compile.py
-// watches).
+// The variants with one thread per column, by order: the number of registers per thread for which each is compiled, and
+// the number of values that it stashes. Both were found by trying: they give the most blocks per multiprocessor without
+// spilling, which tests/python/test_kernel_compile.py checks.
 constexpr bool wide = sizeof(real) == 8;
 struct Columns {
   int stored, stored_stash, trilinear, trilinear_stash, affine, affine_stash, box, box_stash;
@@ -356,13 +357,13 @@ constexpr Columns columns_float[] = {
 };
 constexpr Columns columns = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
 #if defined(__HIP__)
-constexpr int stored_stash = 0, trilinear_stash = 0, affine_stash = 0, box_stash = 0;  // a thread has 512 registers
+constexpr int stored_stash = 0, trilinear_stash = 0, affine_stash = 0, box_stash = 0;  // 512 registers suffice
 #else
 constexpr int stored_stash = columns.stored_stash, trilinear_stash = columns.trilinear_stash,
               affine_stash = columns.affine_stash, box_stash = columns.box_stash;
 #endif
 
-#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // 1024 threads per block
+#if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // a block has at most 1024 threads
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for<tile * points, 40>)
 WEFT_KERNEL(poisson_stored_3d, tile* points,

@@ -1,13 +1,15 @@
-// y_L = (S_L + lambda W) Z x on elements whose metric is recomputed, as the columns of poisson.hpp have it, with the
-// same arguments (Z by an index): for n = 4 and 8 points in a line. A warp holds a layer of points as an 8 x 8 matrix,
-// of one element or of several side by side, with two neighbours along r in each thread. It differentiates along r and
-// s by products of matrices, which GPUs with FP64 tensor cores have instructions for, and each thread along t on its
-// own. So lines need not pass through shared memory, and the warps of a block do not wait for each other.
+// y_L = (S_L + lambda W) Z x by products of matrices, for elements whose metric is recomputed and n = 4 or 8 points per
+// line. Arguments are those of the *_2d kernels of poisson.hpp; the index must be given.
 //
-//   u_r = u D^T, u_s = D u; with their fluxes f, y = f_r D + D^T f_s + f_t D
+// A warp holds a layer of points as an 8 x 8 matrix, of one element or of several next to each other; each thread has
+// two neighbouring points along r. Derivatives along r and s are products of matrices, for which some GPUs have FP64
+// tensor cores; along t, each thread differentiates its own columns. Therefore lines need not pass through shared
+// memory, and the warps of a block do not wait for each other.
 //
-// weft_multiply_transposed takes its right factor transposed, so layers of u and f_s are transposed through shared
-// memory.
+//   u_r = u D^T and u_s = D u; with the fluxes f_r, f_s and f_t, y = f_r D + D^T f_s + f_t D
+//
+// weft_multiply_transposed takes the transpose of its right factor, so layers of u and f_s are transposed through
+// shared memory.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/even_odd.hpp"
 #include "weft/kernels/poisson_metric.hpp"
@@ -21,14 +23,14 @@ constexpr int of_warp = per_side * per_side;
 constexpr int warps = (tile + of_warp - 1) / of_warp;
 constexpr int threads = 32 * warps;
 
-// Two neighbours along r, or two layers, which one instruction moves.
+// Two neighbouring points along r, or one point in two layers: one instruction loads or stores both.
 template <class T>
 struct alignas(2 * sizeof(T)) Two {
   T values[2];
 };
 
-// The element of a thread's two points, and their column and row in it. Threads without an element take the first one,
-// and u = 0.
+// The element of a thread's two points, and their column and row in it. Threads without an element read the geometry of
+// the first one and have u = 0.
 struct Place {
   int element, i, j;
   bool live;
@@ -39,7 +41,7 @@ WEFT_FUNCTION Place place_of(int block, int count, int thread) {
   const bool live = (tile % of_warp == 0 || of_block < tile) && element < count;
   return {live ? element : 0, column % n, row % n, live};
 }
-// Where the values of the two points in layer k are.
+// The position of the values of the two points in layer k.
 WEFT_FUNCTION long layer_of(const Place& p, int k) {
   return static_cast<long>(p.element) * points + k * face + p.j * n + p.i;
 }
@@ -48,12 +50,12 @@ WEFT_FUNCTION Two<T> load(const T* WEFT_RESTRICT values, long at) {
   return *reinterpret_cast<const Two<T>*>(values + at);
 }
 
-// D of the elements that share a matrix: block-diagonal.
+// D for all elements that share a matrix: block-diagonal.
 WEFT_FUNCTION real derivative(const real* d, int row, int column) {
   return row / n == column / n ? d[row % n * n + column % n] : real(0);
 }
 
-// Two layers of a warp, on their way to being transposed. Neither way do two accesses meet in a bank.
+// Two layers of a warp, to be transposed. Neither the stores nor the loads have bank conflicts.
 struct Turning {
   Two<real> layers[size][size + 1];  // by row and column
 };
@@ -172,7 +174,7 @@ WEFT_FUNCTION void apply_matrices(int block, int count, const Splitting& d, cons
 
 }  // namespace
 
-// Registers per thread for 12 blocks of a warp per multiprocessor, or 16.
+// Registers per thread such that a multiprocessor holds 12 blocks of one warp, or 16.
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for < threads, sm_100 ? 248 : 168 >)
 WEFT_KERNEL(poisson_trilinear_matrix, threads,

@@ -1,26 +1,26 @@
-// The metric of elements whose factors are not stored (mesh/shape.hpp), for kernels of the screened Poisson operator.
+// The metric G of elements whose factors are not stored (mesh/shape.hpp), for kernels of the screened Poisson operator.
 //
-// maps [element][24]: x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st, rst, three components each;
-// metrics [element][6]: G without the weights; nodes: GLL points, then weights.
+// maps: [element][24], three components of each coefficient in x = sum_c maps[c] r^a s^b t^c, in the order 1, r, s, t,
+// rs, rt, st, rst. metrics: [element][6], G without the weights. nodes: the GLL points, then the weights.
 #pragma once
 #include "weft/kernels/element.hpp"
 
 namespace {
 
-// Brings [begin, end) into the L2, by pieces of 16 bytes: from the one that holds `begin` on, and with or without the
-// one that reaches beyond `end`, which may be the end of the array.
+// Prefetches [begin, end) into the L2 in pieces of 16 bytes, beginning with the piece that contains `begin`. A last
+// piece that extends beyond `end` is included only on request, because `end` may be the end of the array.
 WEFT_FUNCTION void prefetch_values(const real* begin, const real* end, bool beyond) {
   const auto first = reinterpret_cast<unsigned long>(begin) & ~15ul;
   const auto last = (reinterpret_cast<unsigned long>(end) + (beyond ? 15 : 0)) & ~15ul;
   weft_prefetch(reinterpret_cast<const void*>(first), static_cast<int>(last - first));
 }
-// G of a trilinear map x = sum_c m[c] r^a s^b t^c.
+// The metric of a trilinear map x = sum_c m[c] r^a s^b t^c.
 struct Trilinear {
   const real* WEFT_RESTRICT maps;
   const real* WEFT_RESTRICT nodes;           // GLL points, then weights
   const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
 };
-// dx/dr, dx/ds and dx/dt where r and s are those of a column; the first two are linear in t, with these slopes.
+// dx/dr, dx/ds and dx/dt along a column, where r and s are fixed. The first two are linear in t, with these slopes.
 struct Tangents {
   real r[3], r_t[3], s[3], s_t[3], t[3];
 };
@@ -37,7 +37,7 @@ WEFT_FUNCTION Tangents tangents(const real* m, real r, real s) {
   return x;
 }
 
-// At one point: with the cofactors a = x_s x x_t, b = x_t x x_r, c = x_r x x_s of the Jacobian matrix,
+// The metric at one point: with the cofactors a = x_s x x_t, b = x_t x x_r, c = x_r x x_s of the Jacobian matrix,
 // G = (w / J) [a b c]^T [a b c].
 WEFT_FUNCTION real apply_factors(const Trilinear& geometry, int element, int i, int j, int k, real lambda, real& r,
                                  real& s, real& t) {
@@ -60,8 +60,8 @@ WEFT_FUNCTION real apply_factors(const Trilinear& geometry, int element, int i, 
   return lambda * geometry.inverse_degree[static_cast<long>(element) * points + (k * n + j) * n + i];
 }
 
-// Along a column x_t is constant. A reflection brings it to -l e_3. There x_r = (p1, p2, 0) + alpha x_t and
-// x_s = (q1, q2, 0) + beta x_t with p, q, alpha and beta linear in t, J = l d with d = p1 q2 - p2 q1, and
+// Along a column, x_t is constant. A reflection maps it to -l e_3. After it, x_r = (p1, p2, 0) + alpha x_t and
+// x_s = (q1, q2, 0) + beta x_t, where p, q, alpha and beta are linear in t; J = l d with d = p1 q2 - p2 q1, and
 //   v = (q2, -q1) (u_r - alpha u_t) + (-p2, p1) (u_s - beta u_t)
 //   f_r = (w l / d) (q2 v1 - q1 v2),  f_s = (w l / d) (p1 v2 - p2 v1)
 //   f_t = (w d / l) u_t - alpha f_r - beta f_s
@@ -74,7 +74,7 @@ struct TrilinearColumns {
   const Nodes& along_t;                      // the same, for t
   const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
 };
-// The maps of these elements, and the nodes.
+// The maps of all elements, and the nodes.
 WEFT_FUNCTION void prefetch(const TrilinearColumns& geometry, int element, int elements, int first_layer, int) {
   if (first_layer > 0) return;
   weft_prefetch(geometry.maps + static_cast<long>(element) * 24, elements * static_cast<int>(24 * sizeof(real)));
@@ -106,7 +106,8 @@ WEFT_FUNCTION TrilinearColumn column_of(const TrilinearColumns& geometry, int el
   const Tangents x = tangents(map, geometry.nodes[i], geometry.nodes[j]);
   const real square = x.t[0] * x.t[0] + x.t[1] * x.t[1] + x.t[2] * x.t[2];
   const real root = weft_reciprocal_root(square), inverse = x.t[2] < 0 ? -root : root, length = square * inverse;
-  // H = 1 - 2 v v^T / |v|^2 with v = x_t + length e_3, of the sign for which nothing cancels, has H x_t = -length e_3.
+  // H = 1 - 2 v v^T / |v|^2 with v = x_t + length e_3 has H x_t = -length e_3. The sign of length is chosen so that the
+  // sum does not cancel.
   const real v3 = x.t[2] + length, twice = weft_reciprocal(square + length * x.t[2]);
   const real h1 = twice * x.t[0], h2 = twice * x.t[1], h3 = twice * v3;
   const auto reflect = [&](const real(&y)[3], real& first, real& second, real& third) {
@@ -141,7 +142,7 @@ WEFT_FUNCTION real apply_factors(const TrilinearColumns&, const TrilinearColumn&
   return c.inverse_degree == nullptr ? real(0) : lambda * c.inverse_degree[k * face];
 }
 
-// G of a parallelepiped: constant but for the weights.
+// The metric of a parallelepiped: constant except for the weights.
 struct Affine {
   const real* WEFT_RESTRICT metrics;
   const real* WEFT_RESTRICT weights;

@@ -32,8 +32,8 @@ std::int64_t factors_per_block(int order) {
   return std::int64_t{cube(order + 1)} * 6 * simd::lanes<T>;
 }
 
-// Times the first blocks of every thread's share of a rank's blocks, with either metric. Values do not affect the time,
-// so all blocks are treated as trilinear ones, and all factors are 1.
+// Times the operator with either metric on the first blocks of every thread's share. The time does not depend on the
+// values, so all blocks are treated as trilinear, and all factors are 1.
 template <class T>
 class Trial {
  public:
@@ -119,7 +119,7 @@ std::string key_of(const space::Space<T>& space, std::int64_t bytes) {
          std::to_string(std::bit_width(static_cast<std::uint64_t>(std::min(bytes, most_bytes)))) + " bytes\n";
 }
 
-// An entry consists of the name and, on the next line, the reason.
+// An entry of the cache is the name and, on the next line, the reason.
 std::optional<StraightMetric> parsed(const std::string& text) {
   const std::size_t end = text.find('\n');
   for (const bool stored : {false, true})

@@ -1,6 +1,6 @@
-// The work on multigrid levels besides their operators, on host processors, block by block, with one element per vector
-// lane: interpolation between orders, and solves on overlapping subdomains. Compiled once per order and scalar type
-// (simd_order.hpp).
+// What multigrid needs on host processors in addition to the operators of its levels: interpolation between orders, and
+// solves on overlapping subdomains. They work block by block, with one element per vector lane, and are compiled once
+// per order and scalar type (simd_order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,16 @@ using simd::scatter_lanes;
 using simd::store;
 using space::Range;
 
-// Interpolation from a coarse order, as in kernels/transfer.hpp: every fine entry takes its value from one point.
+// Interpolation from a coarse order, as in kernels/transfer.hpp: every fine entry takes its value from one of its
+// points.
 template <class T>
 struct SimdInterpolation {
   int coarse;                    // points per direction
   const T* transposed;           // [coarse][n]: J^T
   const std::int32_t* index;     // [blocks][coarse^3][lanes]: entry of the coarse vector
   const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
-  // [blocks][surface points]: bit l is set if the entry takes its value from lane l. Points inside elements always have
-  // it.
+  // [blocks][surface points]: bit l is set if the entry takes its value from lane l. Entries of interior points always
+  // do.
   const std::uint16_t* speaks;
 };
 
@@ -137,7 +138,7 @@ struct SimdSubdomains {
 
 constexpr int subdomain_vectors(int order) { return cube(order + 3); }
 
-// A line of m values, `stride` apart, to the modes of its operator, v [m][m].
+// Transforms a line of m values, `stride` apart, to the modes of its operator, v [m][m].
 template <int m, class T>
 WEFT_ALWAYS_INLINE void to_modes(const Vec<T>* __restrict__ v, Vec<T>* u, int stride) {
   Vec<T> sum[m];
@@ -148,7 +149,7 @@ WEFT_ALWAYS_INLINE void to_modes(const Vec<T>* __restrict__ v, Vec<T>* u, int st
   }
   WEFT_UNROLL_ALL for (int a = 0; a < m; ++a) u[a * stride] = sum[a];
 }
-// Back, to the points 1..m - 2.
+// Transforms modes back to the values at points 1..m - 2.
 template <int m, class T>
 WEFT_ALWAYS_INLINE void from_modes(const Vec<T>* __restrict__ v, Vec<T>* u, int stride) {
   Vec<T> sum[m];
@@ -160,7 +161,8 @@ WEFT_ALWAYS_INLINE void from_modes(const Vec<T>* __restrict__ v, Vec<T>* u, int 
   WEFT_UNROLL_ALL for (int k = 1; k < m - 1; ++k) u[k * stride] = sum[k];
 }
 
-// y += what the subdomains' solves give at their elements' own points. scratch: subdomain_vectors(N) vectors.
+// Solves on every subdomain, and adds the solution at the element's own points to y. scratch: subdomain_vectors(N)
+// vectors.
 template <int N, class T>
 void schwarz_blocks(const space::BlockIndex& d, const SimdSubdomains<T>& s, Range chunk, const T* r, T* y, T* scratch) {
   using V = Vec<T>;
@@ -225,7 +227,7 @@ void schwarz_blocks(const space::BlockIndex& d, const SimdSubdomains<T>& s, Rang
   }
 }
 
-// The passes of one order.
+// The functions compiled for one order.
 template <class T>
 struct LevelPasses {
   void (*prolong)(const space::BlockIndex&, const SimdInterpolation<T>&, Range, const T* x_c, T* x_f, bool add, T*);

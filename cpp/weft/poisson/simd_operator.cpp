@@ -18,8 +18,8 @@
 namespace weft::poisson {
 namespace {
 
-// [stored block][n^3][6][lanes], and in `stored` the place of each curved block; lanes past the last element get 0.
-// Checks the Jacobians of all elements. (collective)
+// The factors, [stored block][n^3][6][lanes], 0 in lanes beyond the last element. Sets `stored` to the position of each
+// curved block. Checks the Jacobians of all elements. (collective)
 template <class T>
 device::Array<T> stored_factors(const space::Numbering& numbering, std::span<const mesh::Shape> shapes,
                                 std::vector<std::int32_t>& stored, const std::shared_ptr<device::Device>& host) {

@@ -33,7 +33,8 @@ class SimdOperator {
   void begin(const T* x, T* y, int fields = 1) const;
   void work(const T* x, T* y, space::Part part, int fields = 1) const;
 
-  // automatic has become stored, trilinear or mixed, according to the elements of all ranks; other values are kept.
+  // The geometry in use. automatic has become stored, trilinear or mixed, depending on the elements of all ranks; other
+  // values are unchanged.
   Geometry geometry() const { return geometry_; }
   const std::string& geometry_reason() const { return geometry_reason_; }  // if it was chosen by timing or memory
   std::array<std::int64_t, 4> elements_by_shape() const;     // of this rank, in blocks treated as a mesh::Shape

@@ -17,13 +17,13 @@ struct Range {
 // The data that kernels read. Arrays that begin with [blocks] are aligned to a vector.
 struct BlockIndex {
   const std::int32_t* index;  // [blocks][surface points][lanes]: entry of the vector
-  // [blocks]: first of the block's (n - 2)^3 lanes interior points in the vector, if they are contiguous; else -1 -
-  // position in interior_index.
+  // [blocks]: the first of the block's (n - 2)^3 * lanes interior points in the vector if they are contiguous, else
+  // -1 - (their position in interior_index).
   const std::int64_t* interior;
   const std::int32_t* interior_index;
   const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
-  // [blocks][surface points]: 1 if the point's lanes are consecutive entries, to be read and written as one vector;
-  // nullptr: all by index.
+  // [blocks][surface points]: 1 if the point's lanes are consecutive entries, which are read and written as one vector.
+  // nullptr: all points are accessed by index.
   const std::uint8_t* runs;
   bool by_loads;  // whether other surface points use single loads and stores, even if the processor can gather
 };

@@ -11,7 +11,7 @@
 namespace weft::space {
 namespace {
 
-// A single thread takes a range at once.
+// A single thread processes a range as one piece.
 void append_pieces(Range range, int threads, std::vector<Range>& all) {
   if (threads > 1)
     std::ranges::copy(pieces(range), std::back_inserter(all));
@@ -19,7 +19,7 @@ void append_pieces(Range range, int threads, std::vector<Range>& all) {
     all.push_back(range);
 }
 
-// interior: as in BlockIndex, inside: entries of a block's inside points.
+// interior: as in BlockIndex. inside: the entries of a block's interior points.
 Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interior, std::int64_t inside) {
   const exchange::Assembly& assembly = numbering.assembly;
   const BlockSplit& split = numbering.split;
@@ -57,7 +57,7 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   return plan;
 }
 
-// Whether two of `lanes` entries are the same, other than `zero`.
+// Whether two of `lanes` entries, other than `zero`, are equal.
 bool two_alike(const std::int32_t* entries, int lanes, std::int64_t zero) {
   for (int l = 1; l < lanes; ++l)
     for (int m = 0; m < l; ++m)

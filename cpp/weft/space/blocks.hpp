@@ -19,7 +19,7 @@ struct Numbering;
 // Divides a range into pieces, each processed by one thread.
 std::vector<Range> pieces(Range range);
 
-// Runs work(range) on all pieces, using threads. Starts none where there are no pieces.
+// Runs work(range) on all pieces by threads. Without pieces, no thread is started.
 template <class Work>
 void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
   const auto count = static_cast<std::int64_t>(pieces.size());
@@ -42,8 +42,9 @@ void for_chunks(const std::vector<std::vector<Range>>& colours, int threads, Wor
   }
 }
 
-// How kernels reach the surface points of blocks; all ways give the same bits. runs: points whose lanes are consecutive
-// entries as one vector; by_loads: the others by single loads and stores, even if the processor can gather.
+// How kernels access the surface points of blocks; results are bit-identical for all of them. runs: points whose lanes
+// are consecutive entries are accessed as one vector. by_loads: the others are accessed by single loads and stores,
+// even if the processor has a gather instruction.
 struct Access {
   bool runs, by_loads;
   bool operator==(const Access&) const = default;
@@ -52,7 +53,7 @@ std::string name(Access access);
 
 class Blocks {
  public:
-  // numbering: in blocks of its lanes; the index of its assembly is not needed afterwards.
+  // numbering: must have the lanes of a vector. The index of its assembly is not needed afterwards.
   Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>& device);
 
   const BlockIndex& index() const { return view_; }

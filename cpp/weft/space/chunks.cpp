@@ -32,7 +32,7 @@ struct Blocked {
   }
 };
 
-// The chunks by colour: each gets the first colour that none of its entries has yet. Empty if there are not enough
+// The chunks by colour: each gets the first colour that none of its entries has yet. Empty if there are too few
 // colours.
 Colours coloured(const std::vector<Range>& chunks, const Blocked& blocks) {
   std::vector<std::uint64_t> seen(blocks.entries, 0);  // per entry: the colours of the chunks that touch it
@@ -54,7 +54,7 @@ Colours coloured(const std::vector<Range>& chunks, const Blocked& blocks) {
   return colours;
 }
 
-// The fraction of the time in which the threads work, if thread t takes chunks t, t + threads, … of a colour.
+// The fraction of the time in which threads work if thread t processes chunks t, t + threads, … of each colour.
 double efficiency(const Colours& colours, int threads, const Blocked& blocks) {
   double work = 0, time = 0;
   for (const auto& chunks : colours) {

@@ -16,7 +16,7 @@ namespace weft::space {
 template <int n>
 inline constexpr int surface_points = cube(n) - cube(n - 2);
 
-// Two types, so that a loop over all columns has branch-free code for each kind.
+// The two kinds of columns are types, so that a loop over all columns has branch-free code for each kind.
 struct SideColumn {
   int surface;  // its first surface point
 };
@@ -60,7 +60,7 @@ inline constexpr ColumnPlaces<n> column_places = [] {
   return places;
 }();
 
-// The surface points of a block. All ways to read and add give the same bits.
+// The surface points of a block. Results are bit-identical for every kind of access.
 template <class T>
 class BlockSurface {
   using V = simd::Vec<T>;

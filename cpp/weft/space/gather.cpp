@@ -46,7 +46,7 @@ void Gather<T>::make_lists(std::span<const std::int32_t> index, std::int32_t poi
   const std::int64_t zero = entries_ - 1;  // the entry of points that are left out
   std::vector<std::int32_t> offsets(entries_ + 1);
   each_point({0, zero}, [&](std::int32_t, std::int32_t entry) { ++offsets[entry + 1]; });
-  // offsets[e + 1] is where the points of e begin and, as they come, where the next one goes: at last, where they end.
+  // offsets[e + 1] is the position of the next point of e: first where its points begin, in the end where they end.
   std::int32_t sum = 0;
   for (std::int32_t& offset : offsets) sum += std::exchange(offset, sum);
   columns_ = device::Array<std::int32_t>(device_, sum);

@@ -1,6 +1,5 @@
-// Z^T on one rank: values at points summed into the entries of assembled vectors, in the order of the points.
-//
-// It does not add the contributions of other ranks: exchange::Exchange does.
+// Z^T on one rank: sums the values at points into the entries of assembled vectors, in the order of the points.
+// exchange::Exchange adds the contributions of other ranks.
 #pragma once
 
 #include <cstdint>

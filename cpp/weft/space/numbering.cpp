@@ -32,7 +32,7 @@ BlockSplit split_blocks(std::span<const std::uint8_t> halo, std::span<const mesh
   BlockSplit split;
   split.blocks = (elements + lanes - 1) / lanes;
   split.half = outer == 0 ? 0 : inner / 2 / lanes;  // without a halo there is nothing to overlap
-  // Elements without shared points fill up the last block of the halo.
+  // The last block of the halo is filled up with elements without shared points.
   const std::int64_t before = split.half * lanes,
                      fill = std::min<std::int64_t>((lanes - outer % lanes) % lanes, inner - before);
   split.halo_end = split.half + (outer + fill + lanes - 1) / lanes;
@@ -119,7 +119,8 @@ void Numbering::divide_among_threads(const PointNumbers& points) {
       }
     }
   }
-  // Computing or loading a variable metric takes half as long again as a constant one (docs/cpu-kernels.md).
+  // With a variable metric, computed or loaded, an element takes 1.5 times as long as with a constant one
+  // (docs/cpu-kernels.md).
   std::vector<int> costs;
   for (const mesh::Shape shape : shapes) costs.push_back(shape <= mesh::Shape::affine ? 2 : 3);
   Division division = divide_blocks(parts, threads, costs, points.count(), [&](std::int64_t b) {

@@ -105,8 +105,9 @@ void PointNumbers::each_on_side(std::int64_t e, int side, Use&& use) const {
   use(faces, t.faces[e][side]);
 }
 
-// The keys, ascending, of what other ranks may hold: of faces that belong to one element of this rank alone, and of
-// what is on them. Around any other vertex or edge this rank's elements leave no room for those of other ranks.
+// The keys, in ascending order, of the entities that other ranks may hold: faces that belong to exactly one element of
+// this rank, and the vertices and edges of these faces. Every other vertex or edge is surrounded by elements of this
+// rank.
 std::vector<std::int64_t> PointNumbers::surface_keys() const {
   const mesh::Topology& t = mesh_.topology;
   exchange::IdNumbers counted;  // order 1 has no points inside faces
@@ -135,7 +136,7 @@ std::vector<std::int64_t> PointNumbers::surface_keys() const {
   return keys;
 }
 
-// Leaves out whatever is on the chosen boundaries, according to the sides of this rank's elements.
+// Leaves out the entities that sides of this rank's elements have on the chosen boundaries.
 void PointNumbers::leave_out(std::span<const std::uint8_t> chosen) {
   for (Entities& entities : entities_) entities.left_out.assign(entities.numbers.size(), 0);
   for (std::int64_t e = 0; e < mesh_.elements(); ++e)
@@ -145,7 +146,7 @@ void PointNumbers::leave_out(std::span<const std::uint8_t> chosen) {
                      [&](Kind kind, std::int64_t id) { entities_[kind].left_out[entities_[kind].numbers[id]] = 1; });
 }
 
-// And by those of other ranks' elements. (collective)
+// Leaves out those that sides of other ranks' elements have there. (collective)
 void PointNumbers::leave_out_everywhere(std::span<const std::int64_t> shared_keys) {
   const auto flag = [&](std::int64_t key) -> std::uint8_t& {
     const auto [kind, id] = of_key(key);
@@ -161,7 +162,7 @@ void PointNumbers::leave_out_everywhere(std::span<const std::int64_t> shared_key
   for (std::size_t i = 0; i < flags.size(); ++i) flag(shared_keys[i]) = static_cast<std::uint8_t>(flags[i]);
 }
 
-// keys: the shared ones, those of of_keys.positions.
+// keys: the shared keys, which of_keys.positions refers to.
 void PointNumbers::share_points(std::span<const std::int64_t> keys, const exchange::Sharing& of_keys) {
   for (std::size_t s = 0; s < keys.size(); ++s) {
     const auto [kind, id] = of_key(keys[s]);

@@ -34,7 +34,7 @@ std::string key_of(int order, const std::vector<Access>& candidates) {
   return text;
 }
 
-// An entry consists of the name and, on the next line, the reason.
+// An entry of the cache is the name and, on the next line, the reason.
 std::optional<Choice> parsed(const std::string& text, const std::vector<Access>& candidates) {
   const std::size_t end = text.find('\n');
   for (const Access& access : candidates)

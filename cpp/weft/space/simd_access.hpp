@@ -1,4 +1,4 @@
-// Chooses, by timing, how kernels reach the surface points of blocks. Which way is fastest depends on the processor
+// Chooses, by timing, how kernels access the surface points of blocks. Which access is fastest depends on the processor
 // (its gather instruction may be slower than single loads) and on how many of the points are runs.
 #pragma once
 

@@ -19,8 +19,8 @@
 namespace weft::turbulence {
 namespace {
 
-// Steps between corrections of the plane kx = 0: rounding makes it drift away from that of real fields, and nothing
-// else brings it back.
+// Steps between corrections of the plane kx = 0. Rounding errors destroy its symmetry, k against -k, and the equations
+// do not restore it.
 constexpr std::int64_t clean_every = 32;
 
 template <class R>
@@ -133,7 +133,7 @@ struct Solver<T>::Impl {
             static_cast<int>(part.box.sizes[1]), kept.data()};
   }
 
-  // The first of `count` fields of the rank as one block.
+  // `count` neighbouring fields of the rank, of which `data` is the first, as one block.
   fft::Block<Complex> whole(Complex* data, int count) const {
     fft::Block<Complex> block;
     block.data = data;
@@ -159,7 +159,7 @@ struct Solver<T>::Impl {
     stream.synchronize();
   }
 
-  // The shift of the first substep in cells, of every direction: random, the same on all ranks.
+  // The shift of the first substep, in cells along each direction: random, the same on all ranks.
   std::array<double, 3> draw_shift() const {
     const auto low = static_cast<std::uint32_t>(now.steps);
     const auto high = static_cast<std::uint32_t>(now.steps >> 32);
@@ -169,8 +169,8 @@ struct Solver<T>::Impl {
     return {x, y, z};
   }
 
-  // Shifts of the predictor and of the corrector; set at the beginning of a step, when the step before has come to its
-  // end.
+  // The shifts of the predictor and of the corrector. Called at the beginning of a step, when no work of the previous
+  // step is pending.
   void set_shifts() {
     const std::array<double, 3> first = draw_shift();
     for (int i = 0; i < 2; ++i) set_shift(shifts[i], first, i == 0 ? 0.0 : 0.5);
@@ -224,8 +224,8 @@ struct Solver<T>::Impl {
     plan->run(trip, stream);
   }
 
-  // Adds the host time of a pointwise function, within the passes of the transforms, to pointwise_seconds: of threads
-  // that work side by side, each its share.
+  // Makes a pointwise function add the host time that it takes within the transforms' passes to pointwise_seconds. A
+  // thread adds its time divided by the number of threads.
   template <class V>
   void timed(fft::Pointwise<V>& function) {
     if (!function || !options.device->is_host()) return;
@@ -278,7 +278,7 @@ struct Solver<T>::Impl {
     }
   }
 
-  // The integrating factors of half of `next`.
+  // Sets the step to `next`, and the integrating factors of half a step.
   void set_step(double next) {
     dt = next;
     if (dt == factors_dt) return;
@@ -329,7 +329,7 @@ struct Solver<T>::Impl {
     }
   }
 
-  // The modes of a block in fields of the rank.
+  // The modes of a block, as a part of the rank's fields.
   block_view<Value> same_modes(const fft::Block<Complex>& block, Complex* first_field) const {
     fft::Block<Complex> same = whole(first_field, 3);
     same.data += (block.box.first[2] - same.box.first[2]) * same.z_stride +
@@ -383,7 +383,7 @@ struct Solver<T>::Impl {
     });
   }
 
-  // In double, so that single precision is double precision rounded.
+  // Computed in double precision, so that a run in single precision begins with the same values, rounded.
   void clean_plane(std::complex<double>* values, int count, std::int64_t iz,
                    const std::vector<std::int32_t>& kept_rows) {
     const std::int64_t ny = part.box.sizes[1], nx = part.x.count;
