@@ -164,7 +164,7 @@ def with_access(made: Callable[[], weft.Poisson], access: str) -> weft.Poisson:
         rewrite(file, access)
     found = made()
     if not found.choices["access"].startswith(f"{access}: "):
-        raise RuntimeError(f"asked for {access}, found {found.choices['access']}")
+        raise RuntimeError(f"requested {access}, found {found.choices['access']}")
     return found
 
 

@@ -166,7 +166,7 @@ class Poisson:
             else "every point of every element, as in Nekbone"
         )
         if self._core.threads is not None:
-            why["threads"] = "asked for" if threads != "auto" else "the best for this device and order"
+            why["threads"] = "requested" if threads != "auto" else "the best for this device and order"
         found = {
             "geometry": self.geometry,
             "kernels": self.kernels,
@@ -237,7 +237,7 @@ class Poisson:
 
     def _choose_geometry(self, geometry: str, kernels: str) -> tuple[str, str]:
         if geometry != "auto":
-            return geometry, "asked for"
+            return geometry, "requested"
         if self.coefficient is not None:
             return "stored", "they hold the coefficient"
         if kernels == "simd":  # the operator chooses by timing, unless all elements are parallelepipeds or curved
@@ -250,7 +250,7 @@ class Poisson:
     def _choose_kernels(self, kernels: str) -> tuple[str, str]:
         possible = self.device.is_host and self.storage == "assembled"
         if kernels != "auto":
-            return kernels, "asked for"
+            return kernels, "requested"
         if possible:
             return "simd", "made for the host's processors"
         return "portable", "scattered storage" if self.device.is_host else "the kernels of GPUs"

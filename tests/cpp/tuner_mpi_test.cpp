@@ -170,7 +170,7 @@ TEST(Tuned, WhatATextLeavesOpenIsTimedAndNothingElse) {
   EXPECT_EQ(by_schedule.tuning().chosen.schedule, Schedule::crystal);
   EXPECT_EQ(by_path.tuning().chosen.path, Path::staged);
   EXPECT_EQ(name(forced.tuning().chosen), "alltoallv:staged");
-  EXPECT_EQ(forced.tuning().chosen.reason, "asked for");
+  EXPECT_EQ(forced.tuning().chosen.reason, "requested");
   EXPECT_TRUE(forced.tuning().timings.empty());
   for (const Timing& timing : by_schedule.tuning().timings) EXPECT_EQ(timing.choice.schedule, Schedule::crystal);
   for (const Timing& timing : by_path.tuning().timings) EXPECT_EQ(timing.choice.path, Path::staged);
@@ -248,7 +248,7 @@ TEST(Tuned, LosersLeaveNoRequestsAndNoCommunicatorsBehind) {
     const GatherScatter<double> tuned(ids, comm, host);
     const std::int64_t with_one = requests_alive - requests;
     const GatherScatter<double> forced(ids, comm, host, tuned.tuning().chosen);
-    EXPECT_EQ(requests_alive - requests, 2 * with_one) << "as many as one that was asked for";
+    EXPECT_EQ(requests_alive - requests, 2 * with_one) << "as many as for one that was requested";
   }
   EXPECT_EQ(requests_alive, requests);
   EXPECT_LE(communicators_alive, communicators) << "fewer where a graph of the first is no longer in use";

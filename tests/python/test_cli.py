@@ -163,7 +163,7 @@ def test_a_solve_that_misses_its_tolerance_exits_with_1_on_every_rank(tmp_path) 
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_options_reach_the_operator(geometry: str, precision: str, tmp_path) -> None:
     record = poisson(tmp_path, "--set", f"geometry={geometry}", "--precision", precision)
-    assert record["choices"]["geometry"].startswith(f"{geometry}: asked for")
+    assert record["choices"]["geometry"].startswith(f"{geometry}: requested")
     assert record["case"]["precision"] == precision
     terms = "N_L" if geometry == "stored" else " E"
     assert terms in record["figures"]["formulas"]["iteration_bytes"]

@@ -102,7 +102,7 @@ def record(backend: str = "cuda", ranks: int = 1, **seconds: float) -> dict:
             "workload": "poisson", "precision": "double", "storage": "assembled", "boundary": "natural",
             "solver": {"preconditioner": "none"},
         },
-        "choices": {"geometry": "stored: asked for", "kernels": "portable", "algorithm": "classic"},
+        "choices": {"geometry": "stored: requested", "kernels": "portable", "algorithm": "classic"},
         "machine": {"ranks": ranks, "ranks_per_node": 1, "threads_per_rank": 1, "device": {"backend": backend}},
         "timings": {
             "solve_seconds": 10.0, "seconds_per_iteration": 0.1,

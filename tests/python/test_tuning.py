@@ -37,7 +37,7 @@ def test_the_choice_is_timed_the_same_on_all_ranks_and_leaves_the_arrays_alone(r
     assert (x == before).all()
     forced = weft.GatherScatter(ids, comm, fields=2, exchange="pairwise:direct")
     assert forced.tuning["gather_scatter"]["timings"] == []
-    assert forced.tuning["gather_scatter"]["reason"] == "asked for" or comm.size == 1
+    assert forced.tuning["gather_scatter"]["reason"] == "requested" or comm.size == 1
     assert (gs(x) == forced(before)).all()
     dofs = gs.gather(x)
     gs.scatter(dofs)
@@ -184,7 +184,7 @@ def test_a_run_tells_its_choice_and_keeps_the_table_in_its_record(tmp_path, stor
             assert row["exchange"] in done.stdout
     short = weft_run(2, "--set", f"storage={storage}", "--exchange", "pairwise:staged", "--output", tmp_path)
     assert short.returncode == 0, short.stderr
-    assert "pairwise:staged: asked for" in short.stdout
+    assert "pairwise:staged: requested" in short.stdout
     assert "median of" not in short.stdout
 
 
@@ -245,6 +245,6 @@ def test_the_metric_of_straight_elements_is_timed_once_and_later_runs_repeat_bit
         assert off["auto"][2] == before["trilinear"][2]
         for forced in ("trilinear", "stored"):
             assert before[forced][0] == forced
-            assert before[forced][1].startswith(f"{forced}: asked for")
+            assert before[forced][1].startswith(f"{forced}: requested")
             assert before[forced][2] == after[forced][2] == off[forced][2]
     assert ", kept from an earlier run" in second[0]["auto"][1]

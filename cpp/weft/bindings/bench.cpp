@@ -35,11 +35,11 @@ bench::Operation operation_named(const std::string& text) {
 }
 
 void bind_transfers(nb::module_& b) {
-  nb::class_<bench::Timed>(b, "Timed", "A piece of communication that is timed by itself; all calls are collective.")
+  nb::class_<bench::Timed>(b, "Timed", "One kind of communication, to be timed by itself. All calls are collective.")
       .def("check", &bench::Timed::check, nb::call_guard<nb::gil_scoped_release>(),
-           "CollectiveError unless known values arrive.")
+           "Sends known values; CollectiveError if others arrive.")
       .def("run", &bench::Timed::run, "repetitions"_a, nb::call_guard<nb::gil_scoped_release>(),
-           "Seconds one of `repetitions` takes on this rank; 0 if it takes no part.");
+           "Seconds per repetition on this rank; 0 on ranks that do not take part.");
 
   b.def(
       "candidates",
@@ -54,7 +54,7 @@ void bind_transfers(nb::module_& b) {
         return names;
       },
       "comm"_a.none(), "device"_a, "text"_a = "auto", "message_bytes"_a = std::vector<std::int64_t>(),
-      "The choices a text allows that work on all ranks, for messages of such sizes. (collective)");
+      "The choices that a text allows and that work on all ranks, for messages of these sizes. (collective)");
 
   b.def(
       "ping_pong",
@@ -67,7 +67,7 @@ void bind_transfers(nb::module_& b) {
         return bench::ping_pong(comm, device, {partner, leads}, bytes, chosen);
       },
       "comm"_a.none(), "device"_a, "partner"_a, "leads"_a, "bytes"_a, "choice"_a.none(),
-      "There and back through the exchange layer, or by plain MPI where choice is None.");
+      "A round trip through the exchange layer, or by plain MPI if choice is None.");
 
   b.def(
       "mpi_all_to_all",
@@ -100,7 +100,7 @@ void bind_transfers(nb::module_& b) {
 void bind_lines(nb::module_& b) {
   b.def(
       "lines_ways", [](const DevicePointer& device) { return bench::lines_ways(*device); }, "device"_a,
-      "The ways to transform lines that do not lie along memory.");
+      "The methods of transforming lines that are not contiguous in memory.");
   b.def(
       "lines",
       [](const Communicator& comm_in, const DevicePointer& device, const std::string& way, int n, std::int64_t width,
@@ -111,7 +111,7 @@ void bind_lines(nb::module_& b) {
                       : bench::lines<double>(comm, device, bench::lines_way(way), n, width, planes);
       },
       "comm"_a.none(), "device"_a, "way"_a, "n"_a, "width"_a, "planes"_a, "single"_a,
-      "Forward transforms along n of planes [n][width], each rank by itself.");
+      "Forward transforms along n of planes [n][width], without communication.");
 }
 
 void bind_exchanges(nb::module_& b) {
@@ -135,7 +135,7 @@ void bind_exchanges(nb::module_& b) {
             }
             return rows;
           },
-          "operation"_a, "(rank, bytes) of what this rank sends.")
+          "operation"_a, "(rank, bytes) of the messages that this rank sends.")
       .def(
           "tuned",
           [](bench::ExchangeTiming& self, const std::string& operation) {
@@ -143,7 +143,7 @@ void bind_exchanges(nb::module_& b) {
             const nb::gil_scoped_release release;
             return exchange::name(self.tuned(which));
           },
-          "operation"_a, "What the tuner takes. (collective)")
+          "operation"_a, "The choice of the tuner. (collective)")
       .def(
           "timed",
           [](bench::ExchangeTiming& self, const Communicator& comm_in, const DevicePointer& device,

@@ -109,21 +109,22 @@ CountDict to_dict(const device::KernelResources& r) {
 namespace {
 
 void bind_devices(nb::module_& d) {
-  d.def("threads", [] { return omp_get_max_threads(); }, "OpenMP threads that a parallel loop of this process takes.");
+  d.def(
+      "threads", [] { return omp_get_max_threads(); }, "Number of OpenMP threads of a parallel loop in this process.");
   d.def(
       "use_threads", [](int count) { omp_set_num_threads(count); }, "count"_a,
-      "Parallel loops of what is constructed from now on take so many OpenMP threads.");
-  nb::class_<Device>(d, "Device", "A backend's device; weft.device.open makes one.")
+      "Sets the number of OpenMP threads of objects that are constructed from now on.");
+  nb::class_<Device>(d, "Device", "A device of a backend, created by weft.device.open.")
       .def_prop_ro("backend", [](const Device& self) { return device::name(self.backend()); })
       .def_prop_ro("name", [](const Device& self) { return self.info().name; })
       .def_prop_ro("architecture", [](const Device& self) { return self.info().architecture; })
       .def_prop_ro("memory_bytes", [](const Device& self) { return self.info().memory_bytes; })
       .def_prop_ro(
           "free_bytes", [](const Device& self) { return self.free_bytes(); },
-          "bytes that can still be allocated, of all that the processes of this machine share")
+          "Bytes that can still be allocated; all processes on the machine share them.")
       .def_prop_ro(
           "multiprocessors", [](const Device& self) { return self.info().multiprocessors; },
-          "multiprocessors of a GPU, OpenMP threads of the host")
+          "Number of multiprocessors of a GPU; number of OpenMP threads of the host.")
       .def_prop_ro(
           "limits",
           [](const Device& self) {
@@ -135,7 +136,7 @@ void bind_devices(nb::module_& d) {
             d["max_threads_per_multiprocessor"] = i.max_threads_per_multiprocessor;
             return d;
           },
-          "What one SM or CU holds; registers of 4 bytes.")
+          "Resources of one multiprocessor (SM or CU); registers have 4 bytes.")
       .def_prop_ro("ordinal", [](const Device& self) { return self.info().ordinal; })
       .def_prop_ro("is_host", &Device::is_host)
       .def_prop_ro("supports_graphs", &Device::supports_graphs)
@@ -152,7 +153,7 @@ void bind_devices(nb::module_& d) {
         return "<weft device " + device::name(self.backend()) + ": " + self.info().name + ">";
       });
 
-  nb::class_<DeviceArray>(d, "Array", "Device memory; Device.array makes one.")
+  nb::class_<DeviceArray>(d, "Array", "Device memory, created by Device.array.")
       .def_prop_ro("shape",
                    [](const DeviceArray& self) {
                      return nb::typed<nb::tuple, nb::int_, nb::ellipsis>(nb::tuple(nb::cast(self.shape)));
@@ -165,7 +166,7 @@ void bind_devices(nb::module_& d) {
             return nb::ndarray<nb::array_api>(array.bytes.data(), array.shape.size(), array.shape.data(), self, nullptr,
                                               array.type, array.dlpack_device(), array.device->info().ordinal);
           },
-          "The memory itself, for numpy.from_dlpack or cupy.from_dlpack.");
+          "A view of the memory, for numpy.from_dlpack or cupy.from_dlpack.");
 
   d.def("open", &device::open, "which"_a, "ordinal"_a = -1);
   d.def("available", [] {
@@ -177,7 +178,7 @@ void bind_devices(nb::module_& d) {
 }
 
 void bind_streams(nb::module_& d) {
-  nb::class_<device::Stream>(d, "Stream", "Work in order, asynchronous on GPUs.")
+  nb::class_<device::Stream>(d, "Stream", "A queue of work that is executed in order; asynchronous on GPUs.")
       .def(nb::init<std::shared_ptr<Device>>(), "device"_a)
       .def("synchronize", &device::Stream::synchronize, nb::call_guard<nb::gil_scoped_release>());
 
@@ -185,14 +186,14 @@ void bind_streams(nb::module_& d) {
       .def(nb::init<std::shared_ptr<Device>>(), "device"_a)
       .def("record", &device::Event::record, "stream"_a)
       .def("synchronize", &device::Event::synchronize, nb::call_guard<nb::gil_scoped_release>())
-      .def("wait_on", &device::Event::wait_on, "stream"_a, "Later work of `stream` waits for this event.")
+      .def("wait_on", &device::Event::wait_on, "stream"_a, "Makes later work of `stream` wait for this event.")
       .def("seconds_since", &device::Event::seconds_since, "begin"_a);
 
-  nb::class_<device::LoadedKernel>(d, "Kernel", "A loaded kernel; Device.kernel makes one.")
+  nb::class_<device::LoadedKernel>(d, "Kernel", "A loaded kernel, created by Device.kernel.")
       .def("__call__", &launch, "stream"_a, "blocks"_a, "threads"_a, "arguments"_a)
       .def_prop_ro("resources", [](const device::LoadedKernel& self) { return to_dict(self.resources()); });
 
-  nb::class_<device::Graph>(d, "Graph", "Launches recorded once, replayed at the cost of one.")
+  nb::class_<device::Graph>(d, "Graph", "Launches that are recorded once and replayed at the cost of a single launch.")
       .def(
           "__init__",
           [](device::Graph* self, device::Stream& stream, const nb::typed<nb::callable, void()>& work) {
@@ -236,7 +237,7 @@ void bind_compilers(nb::module_& d) {
         }
         return rows;
       },
-      "Rows (file, name, defines, hot) of what weft launches on GPUs: what the compile check compiles.");
+      "Rows (file, name, defines, hot) of the kernels that weft launches on GPUs, which the compile check compiles.");
   d.def(
       "kernel_names",
       [] {
@@ -253,7 +254,7 @@ void bind_compilers(nb::module_& d) {
 void bind_limits(nb::module_& d) {
   d.def(
       "free_host_bytes", [](const std::string& group) { return device::free_host_bytes(group); }, "group"_a,
-      "Free bytes of the host, within the limit of the container whose control group is in this folder.");
+      "Free bytes of the host, within the limit of the container with its control group in folder `group`.");
   d.def("measure_bandwidth", &device::measure_bandwidth, "device"_a, "bytes"_a = 0,
         nb::call_guard<nb::gil_scoped_release>());
   d.def("measure_irregular_read", &device::measure_irregular_read, "device"_a, "bytes"_a = 0,
@@ -278,7 +279,7 @@ void bind_limits(nb::module_& d) {
 }  // namespace
 
 void bind_device(nb::module_& m) {
-  nb::module_ d = m.def_submodule("device", "Backends: memory, streams, events, kernels");
+  nb::module_ d = m.def_submodule("device", "Devices of backends: memory, streams, events, kernels");
   bind_devices(d);
   bind_streams(d);
   bind_compilers(d);

@@ -248,7 +248,7 @@ class PyGatherScatter {
     }
     bindings::agree_on_call(
         comm_, [&] { return 64 * call + check(); },
-        "the ranks do not make the same call: operation, type and kind of device must be the same on all");
+        "the ranks made different calls: operation, type and kind of device must be the same on all ranks");
   }
 
   Kind& kind_of(const Values& values) {
@@ -342,7 +342,7 @@ TuningDict to_dict(const ex::Tuning& tuning) {
 }
 
 void bind_exchange(nb::module_& m) {
-  nb::module_ e = m.def_submodule("exchange", "Who talks to whom, and gather-scatter");
+  nb::module_ e = m.def_submodule("exchange", "Exchanges between ranks: paths, gather-scatter");
   e.def(
       "paths",
       [](const std::shared_ptr<device::Device>& device, const Communicator& comm) {
@@ -353,7 +353,7 @@ void bind_exchange(nb::module_& m) {
           rows.emplace_back(ex::name(state.path), state.usable, state.reason);
         return rows;
       },
-      "device"_a, "comm"_a.none(), "Rows (path, usable, reason): what works on all ranks (collective).");
+      "device"_a, "comm"_a.none(), "Rows (path, usable, reason): which paths work on all ranks (collective).");
   nb::class_<PyGatherScatter>(e, "GatherScatter")
       .def(nb::init<const PyGatherScatter::IdArray&, const Communicator&, int, const std::string&, std::string, bool,
                     bool>(),

@@ -70,7 +70,7 @@ Fields<A...> check_fields(nb::handle object, const char* what, const Three& shap
     const std::string expected =
         std::to_string(shape[0]) + " x " + std::to_string(shape[1]) + " x " + std::to_string(shape[2]);
     throw nb::value_error((name + " has the shape " + shape_text(a) + "; expected " + expected +
-                           " (this rank's part), or several of them one after the other")
+                           " (this rank's part), or several such parts one after the other")
                               .c_str());
   }
   require_contiguous(a, name);
@@ -207,13 +207,13 @@ class PyPlan {
   static void require_same_variables(std::int64_t from, std::int64_t to) {
     if (from == to) return;
     throw nb::value_error(("the arrays hold " + std::to_string(from) + " and " + std::to_string(to) +
-                           " variables: both must hold as many")
+                           " variables: they must hold equally many")
                               .c_str());
   }
   void agree(int call, const std::function<std::int64_t()>& check) const {
     agree_on_call(
         comm_, [&] { return 2 * check() + call; },
-        "the ranks do not make the same call: direction and number of variables must be the same on all");
+        "the ranks made different calls: direction and number of variables must be the same on all ranks");
   }
 
   mpi::Comm comm_;
@@ -269,7 +269,8 @@ void bind_fft(nb::module_& m) {
         }
         return found;
       },
-      "backend"_a, "The libraries of host, cuda or hip: name, version, path and problem of each.");
+      "backend"_a,
+      "The FFT libraries for host, cuda or hip: name, version and path of each, and why it cannot be used, if so.");
   nb::class_<PyPlan>(f, "Plan")
       .def(nb::init<const Three&, const Communicator&, const std::string&, int, int, bool, const std::string&,
                     const std::string&, std::int64_t, std::shared_ptr<device::Device>>(),

@@ -38,13 +38,15 @@ void bind(nb::module_& m, const std::string& precision) {
             auto function = function_of<T>(given, components, device, &steady);
             return std::pair(std::move(function), steady);
           },
-          "given"_a.none(), "components"_a, "device"_a, "A function for the options, and whether it is steady.");
+          "given"_a.none(), "components"_a, "device"_a,
+          "Converts a function for the options; also returns whether it is steady.");
   bind_options<flow::Condition<T>>(m, named("Condition").c_str(), "flow: condition.",
-                                   "The velocity's condition on a boundary.");
+                                   "Boundary condition of the velocity.");
   bind_options<flow::ScalarCondition<T>>(m, named("ScalarCondition").c_str(), "flow: condition.",
-                                         "A scalar's condition on a boundary.");
-  bind_options<flow::ScalarOptions<T>>(m, named("Scalar").c_str(), "flow: scalar.", "A scalar that the flow carries.");
-  bind_options<flow::Options<T>>(m, named("Options").c_str(), "flow: ", "What `weft.flow.Solver` takes by name.");
+                                         "Boundary condition of a scalar.");
+  bind_options<flow::ScalarOptions<T>>(m, named("Scalar").c_str(), "flow: scalar.",
+                                       "A scalar transported by the flow.");
+  bind_options<flow::Options<T>>(m, named("Options").c_str(), "flow: ", "The options of `weft.flow.Solver`.");
   nb::class_<F>(m, named("Flow").c_str())
       .def(
           "__init__",
@@ -132,10 +134,10 @@ void bind_flow(nb::module_& m) {
   nb::module_ p = m.def_submodule("flow", "Incompressible flow on spectral elements; use weft.flow.Solver");
   using namespace flow;
   bind_options<Buoyancy>(p, "Buoyancy", "flow: buoyancy.",
-                         "A force ``vector`` (s - ``reference``) of the scalar of that name (Boussinesq's "
+                         "The force ``vector`` (s - ``reference``) due to the scalar s called ``scalar`` (Boussinesq "
                          "approximation).");
   bind_options<FlowRate>(p, "FlowRate", "flow: flow_rate.",
-                         "A uniform force along ``direction`` that keeps the mean of u . direction over the volume at "
+                         "A uniform force along ``direction`` that keeps the volume average of u . direction equal to "
                          "``mean``.");
   bind_options<FilterOptions>(
       p, "Filter", "flow: filter.",
@@ -143,17 +145,18 @@ void bind_flow(nb::module_& m) {
       "loses the fraction ``strength``.");
   bind_options<PressureOptions>(
       p, "Pressure", "flow: pressure.",
-      "How the pressure is solved for: a Krylov method round a p-multigrid cycle, from a guess of earlier "
-      "solutions.\n\n"
-      "``orders``: falling levels to 1, by default N, N / 2, ..., 1. ``degree``: of the Chebyshev smoother (of plain "
-      "Schwarz, which is what smooths on boxes, one step is taken). ``single``: the cycle in single precision. "
-      "``method``: ``cg`` (flexible) or ``gmres`` of ``restart`` directions. ``projection``: earlier solutions that "
-      "the "
-      "first guess is made of (Fischer 1998); 0: none.");
+      "The solver of the pressure: a Krylov method preconditioned by a p-multigrid cycle; the initial guess is made of "
+      "earlier solutions.\n\n"
+      "``orders``: the orders of the levels, decreasing to 1; by default N, N / 2, ..., 1. ``degree``: degree of the "
+      "Chebyshev smoother. (Boxes are smoothed by one step of the Schwarz method instead.) ``single``: run the cycle "
+      "in "
+      "single precision. ``method``: ``cg`` (flexible), or ``gmres`` with ``restart`` directions. ``projection``: "
+      "number "
+      "of earlier solutions used for the initial guess (Fischer 1998); 0: none.");
   bind<double>(p, "Double");
   bind<float>(p, "Single");
   p.attr("BlownUp") = nb::steal(PyErr_NewExceptionWithDoc(
-      "weft._weft.flow.BlownUp", "A run one of whose fields is no longer finite; step and field tell where.",
+      "weft._weft.flow.BlownUp", "A field is no longer finite; ``step`` and ``field`` say when and which.",
       m.attr("mpi").attr("CollectiveError").ptr(), nullptr));
   nb::register_exception_translator(
       [](const std::exception_ptr& pointer, void* type) {

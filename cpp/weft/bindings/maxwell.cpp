@@ -77,13 +77,15 @@ void bind_maxwell(nb::module_& m) {
       "impedance x length).");
   bind_options<Pulse>(
       p, "Pulse", "maxwell: pulse.",
-      "f(t) = sin(2 pi frequency s + phase) with s = t - delay.\n\nTimes exp(-(s / width)^2) if width > "
-      "0; switched on by sin^2 between s = 0 and s = ramp if ramp > 0.");
-  bind_options<PlaneWave>(p, "PlaneWave", "maxwell: wave.",
-                          "E = field f(t - direction . (x - origin) / c), in the medium eps, mu that it comes from; "
-                          "``field`` is normal to ``direction``.");
-  bind_options<Dipole>(p, "Dipole", "maxwell: dipole.", "The current density moment f(t) delta(x - position).");
-  bind_options<Options>(p, "Options", "maxwell: ", "What `weft.maxwell.Solver` takes by name.");
+      "f(t) = sin(2 pi frequency s + phase) with s = t - delay.\n\nMultiplied by exp(-(s / width)^2) if "
+      "width > 0, and switched on by sin^2 between s = 0 and s = ramp if ramp > 0.");
+  bind_options<PlaneWave>(
+      p, "PlaneWave", "maxwell: wave.",
+      "E = field f(t - direction . (x - origin) / c). c is the speed in the medium with ``eps`` and "
+      "``mu``, from which the wave comes; ``field`` is normal to ``direction``.");
+  bind_options<Dipole>(p, "Dipole", "maxwell: dipole.",
+                       "A point source with the current density ``moment`` f(t) delta(x - ``position``).");
+  bind_options<Options>(p, "Options", "maxwell: ", "The options of `weft.maxwell.Solver`.");
   bind<double>(p, "MaxwellDouble");
   bind<float>(p, "MaxwellSingle");
 }

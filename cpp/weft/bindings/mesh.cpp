@@ -113,14 +113,15 @@ void bind_reference_element(nb::module_& sub) {
         return std::tuple(to_numpy(std::vector(g.points)), to_numpy(std::vector(g.weights)),
                           to_numpy(std::vector(g.derivative), {n1, n1}));
       },
-      nb::arg("order"), "Points [n1], weights [n1] and derivative matrix [n1][n1] of the GLL points of an order.");
+      nb::arg("order"), "GLL points [n1], weights [n1] and derivative matrix [n1][n1] of an order; n1 = order + 1.");
   sub.def(
       "interpolation",
       [](const In<double, Dim<-1>>& from, const In<double, Dim<-1>>& to) {
         return to_numpy(element::interpolation({from.data(), from.size()}, {to.data(), to.size()}),
                         {to.size(), from.size()});
       },
-      nb::arg("from_points"), nb::arg("to_points"), "Matrix [to][from] of the Lagrange polynomials on from_points.");
+      nb::arg("from_points"), nb::arg("to_points"),
+      "Matrix [to][from] that interpolates from from_points to to_points by Lagrange polynomials.");
 }
 
 void bind_part(nb::module_& sub) {
@@ -223,7 +224,7 @@ void bind_part(nb::module_& sub) {
             return moved;
           },
           nb::arg("order"), nb::arg("nodes").noconvert(),
-          "The same elements with other geometry: nodes [E][(order+1)^3][3] on the GLL points of the order.")
+          "The same elements with another geometry: nodes [E][(order+1)^3][3] at the GLL points of the order.")
       .def(
           "permuted",
           [](const mesh::Mesh& s, const In<std::int64_t, Dim<-1>>& order) {
@@ -253,7 +254,7 @@ void bind_box(nb::module_& sub) {
 }
 
 void bind_whole(nb::module_& sub) {
-  nb::class_<Whole>(sub, "WholeMesh", "A whole mesh on the reading rank: connected, not yet dealt out.")
+  nb::class_<Whole>(sub, "WholeMesh", "A whole mesh on the rank that reads it: connected, not yet distributed.")
       .def(
           "__init__",
           [](Whole* self, const In<std::int64_t, Dim<-1>, Dim<8>>& vertices,

@@ -35,9 +35,8 @@ Communicator from_comm(const mpi::Comm& comm) {
 void bind_mpi(nb::module_& m) {
   nb::module_ mpi = m.def_submodule("mpi", "Communicators and the MPI library");
   nb::exception<weft::mpi::CollectiveError>(mpi, "CollectiveError", PyExc_RuntimeError).doc() =
-      "An error all ranks have agreed on: every rank raises it with the same text.";
-  mpi.def("library_version", &weft::mpi::library_version,
-          "Name and version of the MPI library, such as 'MPICH 5.0.2'.");
+      "An error that every rank raises with the same text.";
+  mpi.def("library_version", &weft::mpi::library_version, "Name and version of the MPI library, e.g. 'MPICH 5.0.2'.");
   // Compared with mpi4py's values at import; all three may be called before MPI_Init.
   mpi.def("library_text", [] {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
@@ -45,7 +44,7 @@ void bind_mpi(nb::module_& m) {
     MPI_Get_library_version(text.data(), &length);
     return std::string(text.data(), static_cast<std::size_t>(length));
   });
-  mpi.def("error_text", &weft::mpi::error_text, nb::arg("code"), "The text of an MPI error, in one line.");
+  mpi.def("error_text", &weft::mpi::error_text, nb::arg("code"), "The message of an MPI error code, as one line.");
   mpi.def("handle_bytes", [] { return sizeof(MPI_Comm); });
   mpi.def("is_initialized", [] {
     int flag = 0;
@@ -66,9 +65,9 @@ void bind_mpi(nb::module_& m) {
         });
       },
       nb::arg("comm").none(), nb::arg("failure").none(),
-      "CollectiveError on every rank if any passes a failure (collective).");
+      "Raises CollectiveError on every rank if any rank passes a failure (collective).");
 
-  nb::class_<weft::mpi::GpuAware>(mpi, "GpuAware", "Whether MPI may be given a device's memory.")
+  nb::class_<weft::mpi::GpuAware>(mpi, "GpuAware", "Whether MPI accepts pointers to a device's memory.")
       .def_ro("usable", &weft::mpi::GpuAware::usable)
       .def_ro("asked", &weft::mpi::GpuAware::asked)
       .def_ro("reason", &weft::mpi::GpuAware::reason);

@@ -355,7 +355,7 @@ void bind(nb::module_& m, const char* name) {
 
 void bind_poisson(nb::module_& m) {
   nb::module_ p = m.def_submodule("poisson", "The screened Poisson operator; use weft.Poisson");
-  bind_options<poisson::Options>(p, "Options", "poisson: ", "What `weft.Poisson` takes by name.");
+  bind_options<poisson::Options>(p, "Options", "poisson: ", "The options of `weft.Poisson`.");
   bind<double>(p, "PoissonDouble");
   bind<float>(p, "PoissonSingle");
 }

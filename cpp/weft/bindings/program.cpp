@@ -44,7 +44,7 @@ void bind_program(nb::module_& m) {
   nb::dict codes;
   for (const program::Operation& operation : program::operations()) codes[operation.name.c_str()] = codes.size();
   p.attr("operations") = codes;
-  nb::class_<program::Code>(p, "Code", "A program that is known to be sound; weft.program.compiled makes one.")
+  nb::class_<program::Code>(p, "Code", "A checked program, created by weft.program.compiled.")
       .def(nb::init<std::vector<std::int32_t>, std::vector<double>>(), "operations"_a, "constants"_a)
       .def_prop_ro("operations", &program::Code::operations)
       .def_prop_ro("constants", &program::Code::constants)

@@ -22,7 +22,7 @@ trace::Category category(const std::string& text) {
 }  // namespace
 
 void bind_trace(nb::module_& m) {
-  nb::module_ t = m.def_submodule("trace", "The recorder of where time goes");
+  nb::module_ t = m.def_submodule("trace", "The recorder of a run's phases");
   t.def("enable", &trace::enable, nb::arg("on"));
   t.def("enabled", &trace::enabled);
   t.def("now_ns", &trace::now_ns);

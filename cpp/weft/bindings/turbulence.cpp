@@ -192,14 +192,14 @@ void bind_plan(nb::class_<turbulence::Solver<T>>& c) {
             const fft::Box b = self.plan().decomposition().physical();
             return std::pair(b.first, b.count);
           },
-          "This rank's points: first and count along x, y, z.")
+          "This rank's points: first index and count along x, y, z.")
       .def_prop_ro(
           "modes",
           [](S& self) {
             const fft::Box b = self.plan().decomposition().spectral();
             return std::pair(b.first, b.count);
           },
-          "This rank's modes: first and count along kx, ky, kz, in the order of the transform.");
+          "This rank's modes: first index and count along kx, ky, kz, in the order of the transform.");
 }
 
 template <class T>
@@ -240,21 +240,23 @@ void bind_turbulence(nb::module_& m) {
   bind_options<ForcingOptions>(
       t, "Forcing", "turbulence: forcing.",
       "Forcing of the modes with 0 < abs(k) <= ``radius``.\n\n``stochastic``: solenoidal accelerations that follow "
-      "Uhlenbeck-Ornstein processes of correlation time ``time`` T and variance sigma^2 of every real number, "
-      "``amplitude`` = sigma^2 T (Eswaran & Pope 1988, their epsilon*). ``band``: after every step the energy of each "
-      "shell round(abs(k) / unit) is what ``energies`` says, or what it was after the first step (Donzis & Yeung "
-      "2010).");
+      "Uhlenbeck-Ornstein processes with correlation time T = ``time`` and, for each real number, variance sigma^2; "
+      "``amplitude`` = sigma^2 T (epsilon* of Eswaran & Pope 1988). ``band``: after every step, the energy of each "
+      "shell "
+      "round(abs(k) / unit) is set to its value in ``energies``, by default its value after the first step (Donzis & "
+      "Yeung 2010).");
   bind_options<ScalarOptions>(t, "Scalar", "turbulence: scalar.",
-                              "A passive scalar: what it has above a uniform mean ``gradient``.");
-  bind_options<Box>(t, "Box", "turbulence: ", "Points and lengths along x, y, z.");
+                              "The fluctuation of a passive scalar about a uniform mean ``gradient``.");
+  bind_options<Box>(t, "Box", "turbulence: ", "Numbers of points and lengths along x, y, z.");
   bind_options<fft::Grid>(t, "Grid", "turbulence: process grid ", "Pr x Pc ranks.");
-  bind_options<Options>(t, "Options", "turbulence: ", "What `weft.turbulence.Solver` takes by name.");
+  bind_options<Options>(t, "Options", "turbulence: ", "The options of `weft.turbulence.Solver`.");
   t.def("predicted_bytes", &predicted_bytes, "options"_a, "ranks"_a, "bytes_of_real"_a,
-        "Bytes per rank of a solver with these options.");
+        "Memory that a solver with these options takes, in bytes per rank.");
   bind<double>(t, "SolverDouble");
   bind<float>(t, "SolverSingle");
   t.attr("BlownUp") = nb::steal(PyErr_NewExceptionWithDoc(
-      "weft._weft.turbulence.BlownUp", "A run whose Courant number went beyond the limit; step and courant tell where.",
+      "weft._weft.turbulence.BlownUp",
+      "The Courant number is above the limit; ``step`` and ``courant`` say when and how large.",
       m.attr("mpi").attr("CollectiveError").ptr(), nullptr));
   nb::register_exception_translator(
       [](const std::exception_ptr& pointer, void* type) {

@@ -137,7 +137,7 @@ Choice choose(const std::string& text, device::Device& device, const mpi::Comm& 
   Choice choice{.schedule = asked.schedule.value_or(Schedule::pairwise),
                 .path = asked.path.value_or(Path::direct),
                 .small_bytes = asked.small_bytes.value_or(0),
-                .reason = "asked for"};
+                .reason = "requested"};
   if (choice.path == Path::staged) return choice;
   if (choice.path == Path::ipc) {
     if (const PathState state = known_ipc_state(device, comm); !state.usable)

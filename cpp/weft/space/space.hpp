@@ -50,8 +50,8 @@ class Space {
   const mesh::Mesh& mesh() const { return numbering_.mesh; }
   const Numbering& numbering() const { return numbering_; }
   const Blocks* blocks() const { return blocks_.get(); }  // if kernels = simd, else null
-  // Replaces the fastest access, which set-up has chosen. Call this before anything is built on this space.
-  void use(Access access) { blocks_->use(access, "asked for"); }
+  // Replaces the access that was chosen by timing. Call this before anything is built on this space.
+  void use(Access access) { blocks_->use(access, "requested"); }
   int order() const { return options_.order; }
 
   std::int64_t entries() const { return numbering_.assembly.local + 1; }
@@ -77,7 +77,7 @@ class Space {
 
   // Z^T for the points in execution order, created by the first call.
   Gather<T>& gather();
-  // The gather's work space during a run; if a rank runs out of memory, all ranks fail. (collective)
+  // Reallocates the gather's work space during a run; if a rank runs out of memory, all ranks fail. (collective)
   T* values_to_gather(int fields, device::Stream& stream);
   // Coefficients of the trilinear maps of elements (mesh/trilinear.hpp) by blocks, [blocks][8][3][lanes], created by
   // the first call. Lanes beyond the last element have the identity; curved elements have the map of their corners.

@@ -1,4 +1,4 @@
-"""A machine's description from measurements on it, for `weft model calibrate` and `weft model project --run`."""
+"""Describes a machine by measurements on it, for `weft model calibrate` and `weft model project --run`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Table = dict[str, Any]
 
 
 def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: str | None = None) -> Machine:
-    """The machine on which these measurements were made. What they do not say is kept from `base`, or assumed.
+    """The machine on which these measurements were made. Numbers not measured are taken from `base`, or assumed.
 
-    The memory's rate, the peak and messages are taken as measured. Runs on one rank of poisson, maxwell and flow give
-    each workload's streaming efficiency, and several sizes of poisson the cost of a launch (least squares of relative
-    errors of t = launches + bytes / (efficiency x rate)). Runs on several ranks give the overhead of the split
-    (poisson, flow), the efficiency of the exchange (maxwell), and the rate of all-to-alls (turbulence), whose parts
-    also give the rates of transforms and kernels. Where a trace counts their messages, `beside_others` says what they
-    give. `errors` has the largest error of runs that are held out in turn (`held_out`).
+    The memory bandwidth, the peak performance and the links are used as measured. Runs of poisson, maxwell and flow on
+    one rank give the streaming efficiency of each workload, and several sizes of poisson the cost of a launch (least
+    squares of the relative errors of t = launches + bytes / (efficiency x bandwidth)). Runs on several ranks give the
+    overhead of the split (poisson, flow), the efficiency of the exchange (maxwell), and the rate of all-to-alls
+    (turbulence). The phases of turbulence also give the rates of transforms and kernels. If a trace has counted the
+    messages of runs on several ranks, `beside_others` calibrates on them instead. `errors` has the largest error of
+    runs that are held out in turn (`held_out`).
     """
     if not evidence:
         raise ModelError("no measurement is named: give run directories, run.json files or results of weft bench")
@@ -38,7 +39,7 @@ def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: 
 
 
 def _checked(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Machine:
-    """The machine without the errors of held-out runs. Raises ModelError for what is wrong in the measurements."""
+    """The machine, without the errors of held-out runs. Raises ModelError for invalid measurements."""
     try:
         return _calibrated(evidence, base, title)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError) as error:
@@ -49,7 +50,7 @@ def _checked(evidence: Sequence[Evidence], base: Machine | None, title: str | No
 
 
 def notes(evidence: Sequence[Evidence]) -> list[str]:
-    """What makes measurements unfit for predictions."""
+    """Reasons why measurements are unfit for predictions."""
     return [
         f"{e.path}: {e.machine.ranks_per_node} rank{'s' * (e.machine.ranks_per_node > 1)} of "
         f"{e.machine.threads_per_rank} thread{'s' * (e.machine.threads_per_rank > 1)} shared "
@@ -83,11 +84,13 @@ def _valid(content: Table) -> Machine:
 
 
 def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Table:
-    """The base's content, or one with what the records say about nodes and devices."""
+    """The content of the base, or else a description of the nodes and devices in the records."""
     first = evidence[0]
     devices = {e.machine.device.name for e in evidence}
     if len(devices) > 1:
-        raise ModelError(f"the measurements are of several devices ({', '.join(sorted(devices))}): give those of one")
+        raise ModelError(
+            f"the measurements were made on several devices ({', '.join(sorted(devices))}): give those of one"
+        )
     (device,) = devices
     memory = {"value": first.machine.device.memory_bytes, "source": first.where}
     cache = {
@@ -120,7 +123,7 @@ def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | N
 
 
 def _rates(content: Table, evidence: Sequence[Evidence], base: Machine | None) -> None:
-    """The streaming rate and the peak per rank, from measurements on one rank if there are any."""
+    """The memory bandwidth and the peak performance per rank, from measurements on one rank if there are any."""
     for name, key in (
         ("stream_bytes_per_second", "bandwidth_bytes_per_second"),
         ("flops_per_second", "peak_flops_per_second"),
@@ -140,7 +143,7 @@ def _rates(content: Table, evidence: Sequence[Evidence], base: Machine | None) -
 
 
 def _messages(content: Table, evidence: Sequence[Evidence], base: Machine | None) -> None:
-    """Links from ping-pongs, those of `bench exchange` too, and from all-to-alls: the path fastest for 1 MiB."""
+    """The links, from all-to-alls and ping-pongs (also of `bench exchange`), by the path that is fastest for 1 MiB."""
     levels = {"within": "node", "between": "network"}
 
     def set_link(level: str, latency: float, rate: float, source: str, e: Evidence) -> None:
@@ -193,7 +196,7 @@ def _messages(content: Table, evidence: Sequence[Evidence], base: Machine | None
 
 
 def _transforms(content: Table, evidence: Sequence[Evidence]) -> None:
-    """Rates of transforms of lines, from `weft bench fft`."""
+    """The rates of transforms along lines, from `weft bench fft`."""
     for e in evidence:
         lines = {int(r["points"]): r for r in e.content.get("lines", []) if r["precision"] == "double"}
         if e.kind == "fft" and lines:
@@ -215,7 +218,7 @@ def _transform_table(rates: Mapping[int, Sequence[float]], source: str) -> Table
 
 
 def _assume_links(content: Table) -> None:
-    """Links inside a node that copy through memory, and no network, where nothing else is known."""
+    """Assumes links that were not measured: copies through memory inside a node, and no network."""
     links, stream = content["links"], content["device"]["stream_bytes_per_second"]["value"]
     memory = {
         "latency_seconds": {"value": 1e-6, "source": "assumed: no ping-pong inside a node"},
@@ -233,9 +236,9 @@ def _assume_links(content: Table) -> None:
 
 
 def _achieved(content: Table, runs: Sequence[Run]) -> Table:
-    """The streaming rate at which the first run would reach an efficiency of 1, where no measurement has the rate."""
+    """If the memory bandwidth was not measured: the one at which the first run has an efficiency of 1."""
     if not runs:
-        raise ModelError("no measurement has the memory's rate: add a run, 'weft bench operator' or --machine")
+        raise ModelError("the memory bandwidth was not measured: add a run, 'weft bench operator' or --machine")
     run, trial = runs[0], {**content, "device": {**content["device"]}, "links": {**content["links"]}}
     trial["device"]["stream_bytes_per_second"] = {"value": 1e9, "source": "trial"}
     _assume_links(trial)
@@ -250,7 +253,7 @@ def _achieved(content: Table, runs: Sequence[Run]) -> Table:
 
 
 def _linear(machine: Machine, run: Run) -> tuple[float, float, float]:
-    """A run's time as a + b / efficiency + c x launch: these three numbers, without the limit by operations."""
+    """The coefficients of a run's time a + b / efficiency + c x launch, without the limit by operations."""
 
     def at(efficiency: float, launch: float) -> float:
         content = machine.model_dump()
@@ -266,7 +269,7 @@ def _linear(machine: Machine, run: Run) -> tuple[float, float, float]:
 
 
 def _efficiency(machine: Machine, workload: str, alone: Sequence[Run], launches: bool) -> tuple[float, float]:
-    """The streaming efficiency of a workload on one rank, and the cost of a launch if it is fitted too."""
+    """The streaming efficiency of a workload on one rank, and the cost of a launch, which is fitted only on request."""
     terms = [_linear(machine, run) for run in alone]
     seconds = [run.seconds for run in alone]
     launch = machine.device.kernel_seconds.value
@@ -282,7 +285,7 @@ def _efficiency(machine: Machine, workload: str, alone: Sequence[Run], launches:
 
 
 def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Machine:
-    """The machine with the constants of a workload on elements."""
+    """The machine with the constants of a workload on spectral elements."""
     alone = [run for run in runs if run.ranks == 1]
     several = [run for run in runs if run.ranks > 1]
     content = machine.model_dump(exclude_none=True)
@@ -334,7 +337,7 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
 
 
 def _traffic(run: Run, found: Counted) -> Table:
-    """What was counted, relative to a halo exchange by the formulas for the same mesh, per iteration or stage."""
+    """The counted traffic per iteration or stage, relative to the formulas for a halo exchange of the same mesh."""
     order, elements = run.options["order"], run.options["elements_per_rank"]
     maxwell = run.workload == "maxwell"
     sent = project.halo(run.ranks, project.box_of(elements), order, 1, corners=not maxwell, periodic=maxwell)
@@ -354,7 +357,7 @@ def _traffic(run: Run, found: Counted) -> Table:
 
 
 def _beside_others(content: Table, workload: str, runs: Sequence[Run]) -> Table:
-    """The description with what the runs on several ranks take longer than computation alone and counted messages."""
+    """Adds the extra time of runs on several ranks: beyond computation on one rank and the counted messages."""
     machine = _valid(content)
     reached = [_efficiency(machine, workload, [replace(run, ranks=1)], launches=False)[0] for run in runs]
     rate = beside_others.rate_from_memory(machine, workload, runs, reached)
@@ -369,7 +372,7 @@ def _beside_others(content: Table, workload: str, runs: Sequence[Run]) -> Table:
 
 
 def _flops(machine: Machine, run: Run) -> float:
-    """The operations that the projection of a run counts as limit."""
+    """The number of operations by which the projection of a run is limited."""
     content = machine.model_dump()
     content["device"]["flops_per_second"] = {"value": 1.0, "source": "trial"}
     content["device"]["kernel_seconds"] = {"value": 0.0, "source": "trial"}
@@ -377,7 +380,7 @@ def _flops(machine: Machine, run: Run) -> float:
 
 
 def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
-    """The machine with rates of transforms by length, of kernels, and of all-to-alls, from the parts of steps."""
+    """The machine with rates of transforms by length, of kernels, and of all-to-alls, from the phases of steps."""
     content = machine.model_dump(exclude_none=True)
     rates: dict[int, list[tuple[float, Evidence]]] = {}
     kernels: list[tuple[float, Evidence]] = []

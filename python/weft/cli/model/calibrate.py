@@ -22,10 +22,11 @@ from weft.files import write_text
 def calibrate(measurements: tuple[Path, ...], machine: str | None, title: str | None, output: Path) -> None:
     """Write the description of a machine from measurements on it.
 
-    Takes run directories, run.json files, and results of `weft bench pingpong`, `exchange`, `alltoall`, `fft` and
-    `operator`. Every number of the description has its source: command, file, date and spread. What was not measured is
-    kept from --machine, or is assumed and says so. Prints each run beside its projection on the machine, and the range
-    of projections: the largest error of a problem that is predicted by the other runs, if three can be.
+    Measurements are run directories, run.json files, and results of `weft bench pingpong`, `exchange`, `alltoall`,
+    `fft` and `operator`. Every number of the description states its source: command, file, date and spread. Numbers
+    that were not measured are taken from --machine; without it they are assumed, and marked so. The output compares
+    each run with its projection on the machine. If at least three problems can be predicted from the other runs, the
+    largest error of these predictions becomes the range of projections.
     """
     from weft.format import seconds as time_text
     from weft.format import table

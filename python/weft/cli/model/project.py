@@ -186,11 +186,11 @@ def _options_of_runs(runs: Sequence[Run], workload: str, given: set[str]) -> dic
 @click.option("--sensitivity", is_flag=True, help="Halve and double every assumed number, and print what that changes.")
 @click.argument("names", nargs=-1, metavar="[NAME|FILE]...")
 def machines_command(sensitivity: bool, names: tuple[str, ...]) -> None:
-    """List the machines that weft has a description of, or every number of those named, with its source.
+    """List the machines that weft describes, or print every number of the named ones with its source.
 
-    With --sensitivity, every number whose source says "assumed" is halved and doubled. Columns: the largest change of
-    a projection of the machine's published rows, their mean error then, and the largest change of weft's workloads at
-    default sizes on 1 and on 64 nodes.
+    With --sensitivity, every number with the source "assumed" is halved and doubled. The columns are: the largest
+    change among the projections of the machine's published rows, the mean error of these projections, and the largest
+    change among weft's workloads at default sizes on 1 and on 64 nodes.
     """
     from weft.format import table
     from weft.model import machine as machines

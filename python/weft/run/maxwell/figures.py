@@ -21,7 +21,7 @@ def choices(problem: Problem) -> Choices:
     return {
         "flux": problem.case.flux,
         "integrator": problem.case.time.integrator,
-        "kernels": f"{solver.kernels}: {'asked for' if asked else 'the faster ones on this device'}",
+        "kernels": f"{solver.kernels}: {'requested' if asked else 'the faster ones on this device'}",
         "exchange": solver.tuning,
     }
 
