@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from weft.model import dag, machine, network, project, replay, search
+from weft.model.project.boxes import halo, near_cube
 from weft.run.launch import processor_name
 from weft.traces.table import Builder, Category, Trace
 
@@ -75,8 +76,8 @@ def at_scale() -> dict[str, float]:
     found = {}
     for workload, options in PROBLEMS.items():
         call = partial(getattr(project, workload), ranks=RANKS, **options)
-        project.halo.cache_clear()
-        project.near_cube.cache_clear()
+        halo.cache_clear()
+        near_cube.cache_clear()
         begin = time.perf_counter()
         project.results(grown, call)
         found[workload] = time.perf_counter() - begin

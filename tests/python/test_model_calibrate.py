@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from weft.cli.main import weft_command
 from weft.model import caches, calibrate, machine, project
 from weft.model.evidence import read
+from weft.model.project.elements import maxwell_step_flops
 from weft.model.recorded_run import run_of
 from weft.model.result import ModelError
 
@@ -453,7 +454,7 @@ def test_counted_messages_leave_the_operations_as_they_are() -> None:
     content = TRUE.model_dump(exclude_none=True) | {"traffic": {"maxwell": traffic}}
     made = project.maxwell(machine.Machine.model_validate(content), 8, order=7, elements_per_rank=512)
     done = made.figures["GFLOP/s per rank"] * made.seconds * 1e9
-    assert done == pytest.approx(project.maxwell_step_flops(7, 512 * 8**3))
+    assert done == pytest.approx(maxwell_step_flops(7, 512 * 8**3))
 
 
 def test_sizes_of_runs_are_those_of_the_projection(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from weft.cli.main import weft_command
 from weft.model import calibration, comparison, machine, project, published, sensitivity
 from weft.model.fabric import fabric
+from weft.model.project.boxes import crystal_points, halo, near_cube
+from weft.model.project.grids import all_to_all_rate, all_to_all_seconds, turbulence_memory_gib
 from weft.model.result import ModelError
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -66,20 +68,20 @@ def test_a_held_out_row_does_not_calibrate_its_own_projection() -> None:
 def test_8192_nodes_of_frontier_are_limited_by_the_global_links() -> None:
     frontier = machine.load("frontier")
     # 73 x 4 links of 25 GB/s, half of them detours, for the ranks of a 74th of the nodes, 73/74 of whose data leaves.
-    assert project.all_to_all_rate(frontier, 65536) == pytest.approx(73 * 4 * 25e9 / 2 * 74 / 73 / (65536 / 74))
+    assert all_to_all_rate(frontier, 65536) == pytest.approx(73 * 4 * 25e9 / 2 * 74 / 73 / (65536 / 74))
     own = frontier.links.network.all_to_all_bytes_per_second
     assert own is not None
-    assert project.all_to_all_rate(frontier, 32768) == own.value
+    assert all_to_all_rate(frontier, 32768) == own.value
     group = frontier.links.group
     assert group is not None
     assert group.all_to_all_bytes_per_second is not None
-    assert project.all_to_all_rate(frontier, 64) == group.all_to_all_bytes_per_second.value
+    assert all_to_all_rate(frontier, 64) == group.all_to_all_bytes_per_second.value
 
 
 def test_a_tapered_tree_and_a_torus_limit_large_jobs_and_no_small_ones() -> None:
     plain = TEMPLATE.replace("sizes = [16, 1, 1]", "sizes = [2, 8, {taper}]").replace("node_bytes_per_second", "# ")
     full, half = (machine.parse(plain.replace("{taper}", taper), taper) for taper in "12")
-    assert project.all_to_all_rate(half, 8) == project.all_to_all_rate(full, 8)
+    assert all_to_all_rate(half, 8) == all_to_all_rate(full, 8)
     # A leaf of two nodes with 4 ranks each has one link of 4 x 25 GB/s; 7 of 8 bytes leave it.
     assert fabric(half, 64).random_rate == pytest.approx(100e9 / (8 * 7 / 8))
     assert fabric(full, 64).random_rate == pytest.approx(200e9 / (8 * 7 / 8))
@@ -96,9 +98,9 @@ def test_more_nodes_per_group_of_a_job_never_raise_its_rate() -> None:
 
 @pytest.mark.parametrize(("ranks", "neighbors"), [(2, 1), (3, 2), (4, 2), (8, 3), (12, 4), (27, 6)])
 def test_a_periodic_neighbour_on_both_sides_gets_one_message(ranks: int, neighbors: int) -> None:
-    found = project.halo(ranks, (4, 4, 4), 7, 1, corners=False, periodic=True)
+    found = halo(ranks, (4, 4, 4), 7, 1, corners=False, periodic=True)
     assert found.network_messages == neighbors
-    faces = 2 * sum(side > 1 for side in project.near_cube(ranks))
+    faces = 2 * sum(side > 1 for side in near_cube(ranks))
     assert found.network_points == faces * 32**2  # of all faces
 
 
@@ -108,7 +110,7 @@ def test_the_messages_of_an_all_to_all_share_the_latency_of_the_network() -> Non
     far = machine.with_number(frontier, "links.network.latency_seconds", 5e-3)
 
     def seconds(described: machine.Machine, volume: float) -> float:
-        return project.all_to_all_seconds(described, 512, 512, 1, volume, 1)
+        return all_to_all_seconds(described, 512, 512, 1, volume, 1)
 
     for volume in (512.0, 512e6):
         assert seconds(far, volume) - seconds(frontier, volume) == pytest.approx(5e-3 - network, rel=1e-6)
@@ -118,7 +120,7 @@ def test_the_messages_of_an_all_to_all_share_the_latency_of_the_network() -> Non
 def test_a_node_card_limits_all_to_alls() -> None:
     summit = machine.load("summit")
     efficiency = summit.constant("network_efficiency")
-    assert project.all_to_all_rate(summit, 60) == pytest.approx(25e9 / 6 * efficiency)
+    assert all_to_all_rate(summit, 60) == pytest.approx(25e9 / 6 * efficiency)
 
 
 def test_one_rank_per_column_packs_and_copies_to_itself() -> None:
@@ -277,13 +279,13 @@ def test_a_printed_range_is_met_by_every_value_in_it() -> None:
 
 
 def test_eq_9_is_the_printed_memory() -> None:
-    assert project.turbulence_memory_gib(2048, 8) == 42
-    assert project.turbulence_memory_gib(32768, 32768) == 42
+    assert turbulence_memory_gib(2048, 8) == 42
+    assert turbulence_memory_gib(32768, 32768) == 42
 
 
 @given(st.integers(1, 5000))
 def test_a_grid_of_ranks_has_as_many_ranks(count: int) -> None:
-    a, b, c = project.near_cube(count)
+    a, b, c = near_cube(count)
     assert a * b * c == count
     assert a >= b >= c
 
@@ -291,7 +293,7 @@ def test_a_grid_of_ranks_has_as_many_ranks(count: int) -> None:
 @given(st.integers(1, 400), st.integers(1, 8), st.booleans())
 @settings(deadline=None)
 def test_no_rank_sends_more_than_its_26_neighbours_or_6_faces_take(ranks: int, per_node: int, corners: bool) -> None:
-    sent = project.halo(ranks, (3, 2, 4), 2, per_node, corners=corners, periodic=not corners)
+    sent = halo(ranks, (3, 2, 4), 2, per_node, corners=corners, periodic=not corners)
     assert sent.node_messages + sent.network_messages <= (26 if corners else 6)
     if ranks <= per_node:
         assert sent.network_messages == 0
@@ -300,7 +302,7 @@ def test_no_rank_sends_more_than_its_26_neighbours_or_6_faces_take(ranks: int, p
 
 
 def test_a_box_of_2_by_1_by_1_ranks_shares_one_face() -> None:
-    sent = project.halo(2, (3, 2, 4), 2, 1, corners=True, periodic=False)
+    sent = halo(2, (3, 2, 4), 2, 1, corners=True, periodic=False)
     assert (sent.network_points, sent.network_messages) == ((2 * 2 + 1) * (4 * 2 + 1), 1)
 
 
@@ -434,7 +436,7 @@ def test_counts_of_ranks_that_fit_are_printed_beside_one_that_is_refused() -> No
 
 
 def test_the_crystal_router_is_projected_from_the_messages_it_sends() -> None:
-    steps = project.crystal_points(64, (2, 2, 2), 3, 1, corners=True, periodic=True)
+    steps = crystal_points(64, (2, 2, 2), 3, 1, corners=True, periodic=True)
     assert len(steps) == 6
     sent = sum(outside for _, outside in steps)
     spec = importlib.util.spec_from_file_location("schedule_traffic", BENCHMARKS / "schedule_traffic.py")

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from weft.model import beside_others, efficiency_table, held_out, project
+from weft.model import beside_others, efficiency_table, held_out
 from weft.model.counted import Counted, counted
 from weft.model.evidence import Evidence, sourced
 from weft.model.machine import NO_NETWORK, Level, Machine, with_constants
+from weft.model.project.boxes import box_of, halo
+from weft.model.project.elements import MAXWELL_STAGES
+from weft.model.project.grids import COLUMN_CALLS, CONTIGUOUS_LINES, ROW_CALLS, STRIDED_LINES
+from weft.model.project.projection import WORDS
 from weft.model.recorded_run import ELEMENTS, Run, run_of, wrong_in
 from weft.model.result import ModelError
 
@@ -340,13 +344,13 @@ def _traffic(run: Run, found: Counted) -> Table:
     """The counted traffic per iteration or stage, relative to the formulas for a halo exchange of the same mesh."""
     order, elements = run.options["order"], run.options["elements_per_rank"]
     maxwell = run.workload == "maxwell"
-    sent = project.halo(run.ranks, project.box_of(elements), order, 1, corners=not maxwell, periodic=maxwell)
+    sent = halo(run.ranks, box_of(elements), order, 1, corners=not maxwell, periodic=maxwell)
     times, words = 1, 1
     if maxwell:
-        times, words = project.MAXWELL_STAGES, 6
+        times, words = MAXWELL_STAGES, 6
     if run.workload == "flow":
         times = run.options["pressure_iterations"] + 3 * run.options["velocity_iterations"]
-    data = words * project.WORDS[run.options["precision"]] * sent.network_points
+    data = words * WORDS[run.options["precision"]] * sent.network_points
     return {
         "exchanges": found.messages / sent.network_messages / times,
         "volume": found.bytes / data / times,
@@ -388,8 +392,8 @@ def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
     neutral = with_constants(machine, {"turbulence.kernel_efficiency": 1.0, "turbulence.brick_overhead": 0.0}, "trial")
     for run in runs:
         made, grid = run.on(neutral).phases, run.options["grid"]
-        volume = project.WORDS[run.options["precision"]] * grid**3 / run.ranks
-        lines = project.CONTIGUOUS_LINES + project.STRIDED_LINES
+        volume = WORDS[run.options["precision"]] * grid**3 / run.ranks
+        lines = CONTIGUOUS_LINES + STRIDED_LINES
         rates.setdefault(grid, []).append((2 * volume * lines / run.parts["FFT"], run.evidence))
         names = ("pack and unpack", "other")
         measured = sum(run.parts[n] for n in names)
@@ -401,7 +405,7 @@ def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
         level: Level = "node" if run.ranks <= run.evidence.machine.ranks_per_node else "network"
         rows = run.options["rows"]
         for name, members, calls in (
-            ("row MPI", rows, project.ROW_CALLS), ("column MPI", run.ranks // rows, project.COLUMN_CALLS)
+            ("row MPI", rows, ROW_CALLS), ("column MPI", run.ranks // rows, COLUMN_CALLS)
         ):  # fmt: skip
             if members > 1 and run.parts[name] > 0:
                 where: Level = "node" if name == "row MPI" and rows <= machine.ranks_per_node else level

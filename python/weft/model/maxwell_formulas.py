@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from weft.model.formulas import Formula
-from weft.model.project import MAXWELL_STAGES, maxwell_step_flops
+from weft.model.project.elements import MAXWELL_STAGES, maxwell_step_flops
 
 
 def step_flops(order: int, points: int, applications: float = MAXWELL_STAGES) -> Formula:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 
-from weft.model import efficiency, formulas, project, published
+from weft.model import efficiency, formulas, published
 from weft.model.ledger import (
     REPRODUCES,
     Claim,
@@ -25,6 +25,8 @@ from weft.model.ledger import (
     numbers,
     own,
 )
+from weft.model.project.elements import maxwell_step_flops
+from weft.model.project.grids import WORD, alltoall_bandwidth, turbulence_memory_gib
 from weft.model.result import Result, exact, rounded_result
 
 LEDGER = "scaling"
@@ -177,7 +179,7 @@ RANKS_PER_NODE = 8
 def memory(entry: Entry) -> float:
     """GiB per rank by Eq. 9."""
     batch = int(entry.value("Q")) if "Q" in entry.named else 1
-    return project.turbulence_memory_gib(int(entry.value("N")), int(entry.value("P")), batch)
+    return turbulence_memory_gib(int(entry.value("N")), int(entry.value("P")), batch)
 
 
 @check(LEDGER, "G-EQ9", "G-EQ9-32768", method="project", equation="GESTS Eq. 9")
@@ -200,21 +202,19 @@ def beyond_one_node(entry: Entry) -> Outcome:
 @check(LEDGER, "G-Q", method="project", equation="GESTS Eq. 9, section 4.4")
 def memory_of_batches(entry: Entry) -> Outcome:
     grid, ranks = 32768, 65536
-    extra = [
-        project.turbulence_memory_gib(grid, ranks, q) - project.turbulence_memory_gib(grid, ranks, 1) for q in (2, 4)
-    ]
+    extra = [turbulence_memory_gib(grid, ranks, q) - turbulence_memory_gib(grid, ranks, 1) for q in (2, 4)]
     said = [8 * (q - 1) * (grid**3 / ranks) / 1024**3 for q in (2, 4)]
     return holds(all(math.isclose(a, b) for a, b in zip(extra, said, strict=True)), f"{extra} GiB for Q = 2, 4")
 
 
 @check(LEDGER, "G-CKPT", method="project", equation="2 components x 4 B x N^3")
 def checkpoint(entry: Entry) -> Result:
-    return whole("project", 2 * project.WORD * int(entry.value("N")) ** 3 / 2**40, "TiB", "2 x 4 B x N^3")
+    return whole("project", 2 * WORD * int(entry.value("N")) ** 3 / 2**40, "TiB", "2 x 4 B x N^3")
 
 
 @check(LEDGER, "G-POISSON", method="project", equation="4 B x N^3 / P")
 def one_variable(entry: Entry) -> Result:
-    value = project.WORD * int(entry.value("N")) ** 3 / int(entry.value("P")) / GIB
+    value = WORD * int(entry.value("N")) ** 3 / int(entry.value("P")) / GIB
     return whole("project", value, "GiB", "4 B x N^3 / P")
 
 
@@ -433,7 +433,7 @@ def bandwidths(entry: Entry) -> Outcome:
         volume = peer_message(row) * row.members
 
         def rate(seconds: float, volume: float = volume) -> float:
-            return project.alltoall_bandwidth(volume, seconds) / 1e9
+            return alltoall_bandwidth(volume, seconds) / 1e9
 
         printed = f"{row.seconds:.{row.decimals}f}"
         found = rounded_result("project", "bandwidth", "GB/s", {"seconds": printed}, rate, "GESTS Eq. 13")
@@ -468,7 +468,7 @@ def table_1(entry: Entry) -> Result:
 
 @check(LEDGER, "N-EQ16-*", method="project", equation="NekCEM Eq. 16")
 def flops_of_a_point(entry: Entry) -> Result:
-    return whole("project", project.maxwell_step_flops(int(entry.value("N")), 1), "n", "NekCEM Eq. 16")
+    return whole("project", maxwell_step_flops(int(entry.value("N")), 1), "n", "NekCEM Eq. 16")
 
 
 @check(LEDGER, "N-28", "N-48", method="project", equation="NekCEM Eq. 16")
@@ -476,7 +476,7 @@ def rate_of_one_gpu(entry: Entry) -> Result:
     """The order is 14 or 7, whichever divides n into elements of (N + 1)^3 points."""
     n = int(entry.value("n"))
     order = next(o for o in (14, 7) if n % (o + 1) ** 3 == 0)
-    flops = project.maxwell_step_flops(order, n) * STEPS
+    flops = maxwell_step_flops(order, n) * STEPS
 
     def rate(seconds: float) -> float:
         return flops / seconds / 1e9
