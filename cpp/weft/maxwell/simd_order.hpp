@@ -1,4 +1,4 @@
-// The SIMD kernels of one order and scalar type: a unit (device/host_compiler.hpp) with WEFT_N and WEFT_REAL.
+// The SIMD kernels of one order and scalar type, WEFT_N and WEFT_REAL: one unit of device/host_compiler.hpp.
 #include "weft/device/host_registry.hpp"
 #include "weft/maxwell/simd_kernel.hpp"
 
