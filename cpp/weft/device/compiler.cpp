@@ -130,7 +130,10 @@ std::vector<std::string> options_for(Backend backend, const KernelsSpec& spec, c
     if (!is_virtual(architecture)) options.emplace_back("--ptxas-options=-v");
   }
   options.emplace_back("-DWEFT_TARGET_GPU=1");
-  for (const Define& define : spec.defines) options.push_back("-D" + define.name + "=" + define.value);
+  // In order of their names, so that equal definitions have one entry in the cache.
+  std::map<std::string, std::string> defines;
+  for (const Define& define : spec.defines) defines.emplace(define.name, define.value);
+  for (const auto& [name, value] : defines) options.push_back("-D" + name + "=" + value);
   if (compiled_alone(spec.defines)) {
     options.emplace_back("-DWEFT_ONE_KERNEL=1");
     for (const std::string& name : spec.names) options.push_back("-DWEFT_ONLY_" + name + "=~,WEFT_ENTRY");
