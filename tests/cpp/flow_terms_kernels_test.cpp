@@ -15,7 +15,7 @@ namespace {
 
 struct GpuCase {
   std::string term;
-  int order;  // 3, or 4: an odd number of points
+  int order;  // 3, or 4: an odd number of points, or 14: also two chunks of layers, and velocities in registers
   bool curved;
   std::size_t barriers;
 };
@@ -72,7 +72,8 @@ TEST_P(FlowGpuBranch, IsWrongWithoutAnyOneOfItsBarriers) {
 INSTANTIATE_TEST_SUITE_P(Flow, FlowGpuBranch,
                          testing::Values(GpuCase{"gradient", 3, false, 2}, GpuCase{"weak_divergence", 4, true, 2},
                                          GpuCase{"divergence", 4, false, 2}, GpuCase{"curl", 3, true, 2},
-                                         GpuCase{"convect_skew", 3, false, 1}, GpuCase{"convect_skew", 4, true, 1},
-                                         GpuCase{"convect", 3, true, 5}, GpuCase{"convect", 4, false, 5}));
+                                         GpuCase{"convect_skew", 3, false, 2}, GpuCase{"convect_skew", 4, true, 2},
+                                         GpuCase{"convect_skew", 14, false, 4}, GpuCase{"convect", 3, true, 5},
+                                         GpuCase{"convect", 4, false, 5}));
 
 }  // namespace

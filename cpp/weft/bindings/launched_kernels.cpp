@@ -94,7 +94,8 @@ void add_flow(std::vector<LaunchedKernel>& list) {
     defines.push_back({"WEFT_REAL", device::type_name<T>()});
     list.push_back({{"flow_convect", "flow_convect", std::move(defines)}, true});
   }
-  const auto add_term = [&](const std::string& name, int order, int tile) {
+  const auto add_term = [&](const std::string& name, int order) {
+    const int tile = flow::flow_elements_per_block(order, sizeof(T));
     std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}, {"WEFT_REAL", device::type_name<T>()}};
     if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
     // For these cases hipRTC 5.2 moves up to 80 bytes of scalar registers to scratch memory; other compilers spill
@@ -103,12 +104,9 @@ void add_flow(std::vector<LaunchedKernel>& list) {
     list.push_back({{"flow_terms", name, defines}, !spills});
   };
   for (int order = 1; order <= 15; ++order)
-    for (const char* name : {"flow_gradient", "flow_weak_divergence", "flow_divergence", "flow_curl"})
-      add_term(name, order, flow::flow_elements_per_block(order, sizeof(T)));
-  // Loops over lines, in which only the length changes with the order: the lowest, the highest and the usual order
-  // represent all.
-  for (const int order : {1, 7, 15})
-    add_term("flow_convect_skew", order, flow::skew_elements_per_block(order, sizeof(T)));
+    for (const char* name :
+         {"flow_gradient", "flow_weak_divergence", "flow_divergence", "flow_curl", "flow_convect_skew"})
+      add_term(name, order);
   for (const int order : {1, 7, 15})
     for (const char* name : {"flow_wall_vorticity", "flow_filter"})
       list.push_back({{name == std::string_view("flow_filter") ? "flow_filter" : "flow_faces",

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "weft/device/tiles.hpp"
 #include "weft/element/even_odd.hpp"
 #include "weft/element/gauss.hpp"
 #include "weft/element/gll.hpp"
@@ -20,11 +19,6 @@ std::vector<T> converted(std::span<const double> values) {
 }
 
 }  // namespace
-
-int skew_elements_per_block(int order, int scalar_bytes) {
-  const int n = order + 1;
-  return device::elements_per_block(n * n, scalar_bytes * (n * n * n + 6 * n * n), 256);
-}
 
 // The same as for the column kernels of the Poisson operator, which process lines in the same way.
 int flow_elements_per_block(int order, int scalar_bytes) {
@@ -60,16 +54,11 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
   const element::Gll& gll = element::gll(order);
   const element::Dealiasing fine = element::dealiasing(order);
   const int n = order + 1;
-  std::vector<double> tables(gll.derivative);
-  for (int i = 0; i < n; ++i)
-    for (int j = 0; j < n; ++j) tables.push_back(gll.weights[i] * gll.derivative[i * n + j] / gll.weights[j]);
-  const std::size_t conservative = gll.derivative.size(), points = tables.size();
+  std::vector<double> all_nodes;
   for (const auto* values : {&gll.points, &gll.weights, &fine.nodes, &fine.weights})
-    tables.insert(tables.end(), values->begin(), values->end());
-  tables_ = device::Array<T>(device, converted<T>(tables));
-  derivative_ = tables_.data();
-  conservative_ = derivative_ + conservative;
-  const T* nodes = derivative_ + points;
+    all_nodes.insert(all_nodes.end(), values->begin(), values->end());
+  nodes_ = device::Array<T>(device, converted<T>(all_nodes));
+  const T* nodes = nodes_.data();
   const T* fine_nodes = nodes + 2 * n;
   make_lines(order);
 
@@ -93,26 +82,22 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
   }
   index_ = device::Array<std::int32_t>(device, index);
 
-  if (!device->is_host()) {
-    skew_tile_ = skew_elements_per_block(order, sizeof(T));
-    tile_ = flow_elements_per_block(order, sizeof(T));
-  }
-  skew_shape_ = {static_cast<unsigned>(skew_tile_ * n * n)};
+  if (!device->is_host()) tile_ = flow_elements_per_block(order, sizeof(T));
   column_shape_ = {
       static_cast<unsigned>(tile_ * poisson::threads_per_element(order, poisson::Threads::columns, sizeof(T)))};
   if (!device->is_host()) convect_blocks_ = convect_blocks(order, sizeof(T));
   convect_shape_ = {static_cast<unsigned>(convect_blocks_.threads(order))};
-  const auto kernel = [&](const char* name, int tile) {
+  const auto kernel = [&](const char* name) {
     std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}};
-    if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
+    if (tile_ > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile_)});
     return device->kernel<T>("flow_terms", name, std::move(defines));
   };
   convect_ = device->kernel<T>("flow_convect", "flow_convect", convect_constants(order, convect_blocks_));
-  convect_skew_ = kernel("flow_convect_skew", skew_tile_);
-  gradient_ = kernel("flow_gradient", tile_);
-  weak_divergence_ = kernel("flow_weak_divergence", tile_);
-  divergence_ = kernel("flow_divergence", tile_);
-  curl_ = kernel("flow_curl", tile_);
+  convect_skew_ = kernel("flow_convect_skew");
+  gradient_ = kernel("flow_gradient");
+  weak_divergence_ = kernel("flow_weak_divergence");
+  divergence_ = kernel("flow_divergence");
+  curl_ = kernel("flow_curl");
 }
 
 template <class T>
@@ -123,9 +108,16 @@ void PortableTerms<T>::make_lines(int order) {
   const auto convert = [](const std::vector<double>& values, T* out) {
     std::ranges::transform(values, out, [](double value) { return static_cast<T>(value); });
   };
-  element::split_even_odd(gll.derivative, n, n, lines_.even, lines_.odd);
+  element::split_even_odd(gll.derivative, n, n, lines_.derivative.even, lines_.derivative.odd);
   convert(gll.points, lines_.points);
   convert(gll.weights, lines_.weights);
+  std::vector<double> advective(gll.derivative), conservative(gll.derivative);
+  for (double& value : advective) value /= 2;
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) conservative[i * n + j] *= gll.weights[i] / gll.weights[j] / 2;
+  skew_lines_ = lines_;
+  element::split_even_odd(advective, n, n, skew_lines_.derivative.even, skew_lines_.derivative.odd);
+  element::split_even_odd(conservative, n, n, conservative_.even, conservative_.odd);
   element::split_even_odd(fine.interpolation, m, n, fine_lines_.value_even, fine_lines_.value_odd);
   element::split_even_odd(fine.derivative, m, n, fine_lines_.slope_even, fine_lines_.slope_odd);
   convert(fine.nodes, fine_lines_.points);
@@ -152,7 +144,7 @@ template <class T>
 void PortableTerms<T>::convect_skew(const T* u, const T* fields, int count, T* out, std::int64_t begin,
                                     std::int64_t end, device::Stream& stream) const {
   const std::int64_t elements = end - begin;
-  convect_skew_(stream, (elements + skew_tile_ - 1) / skew_tile_, skew_shape_, begin, elements, metric_, derivative_,
+  convect_skew_(stream, (elements + tile_ - 1) / tile_, column_shape_, begin, elements, metric_, skew_lines_,
                 conservative_, index_.data(), u, fields, count, stride_, out, points_);
 }
 

@@ -16,8 +16,7 @@
 
 namespace weft::flow {
 
-// Elements per GPU block: for flow_convect_skew, and for the other kernels of kernels/flow_terms.hpp.
-int skew_elements_per_block(int order, int scalar_bytes);
+// Elements per GPU block, for the kernels of kernels/flow_terms.hpp.
 int flow_elements_per_block(int order, int scalar_bytes);
 
 // What a block of flow_convect processes at a time: pairs of layers of fine points of some elements. On the host, one
@@ -58,8 +57,12 @@ class PortableTerms {
   struct FineLines {
     T value_even[96], slope_even[96], value_odd[96], slope_odd[96], points[24], weights[24];
   };
+  struct Splitting {
+    T even[64], odd[64];
+  };
   struct Lines {
-    T even[64], odd[64], points[16], weights[16];
+    Splitting derivative;
+    T points[16], weights[16];
   };
   // The kernels that pass lines from column to column; `Rest` are the parameters after the vector they differentiate.
   template <class... Rest>
@@ -70,17 +73,17 @@ class PortableTerms {
                std::type_identity_t<Rest>... rest) const;
 
   std::int64_t points_, stride_;
-  int skew_tile_ = 1, tile_ = 1;
-  device::Array<T> tables_, maps_, cofactors_, fine_cofactors_;  // tables: D, W D W^-1, to the fine points, nodes
+  int tile_ = 1;
+  device::Array<T> nodes_, maps_, cofactors_, fine_cofactors_;  // nodes: points and weights, then those of fine points
   device::Array<std::int32_t> index_;
-  const T *derivative_, *conservative_;
   Metric metric_{}, fine_metric_{};
   FineLines fine_lines_{};
-  Lines lines_{};
+  Lines lines_{}, skew_lines_{};  // of convect_skew: half of the derivative
+  Splitting conservative_{};      // half of W D W^-1
   ConvectBlocks convect_blocks_;
-  device::Shape skew_shape_, column_shape_, convect_shape_;
+  device::Shape column_shape_, convect_shape_;
   device::Kernel<int, int, Metric, FineLines, const std::int32_t*, const T*, const T*, int, long, T*, long> convect_;
-  device::Kernel<int, int, Metric, const T*, const T*, const std::int32_t*, const T*, const T*, int, long, T*, long>
+  device::Kernel<int, int, Metric, Lines, Splitting, const std::int32_t*, const T*, const T*, int, long, T*, long>
       convect_skew_;
   Columns<T*, long> gradient_;
   Columns<long, T*> weak_divergence_, divergence_;

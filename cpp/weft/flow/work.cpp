@@ -5,9 +5,8 @@
 namespace weft::flow {
 namespace {
 
-// Flops of a matrix applied to a line: by simd::contract(), or by plain sums.
-double line(int rows, int columns, bool symmetric, bool even_odd) {
-  if (!even_odd) return rows * (2.0 * columns - 1);
+// Flops of a matrix applied to a line, by even and odd parts.
+double line(int rows, int columns, bool symmetric) {
   const int h = columns / 2, odd = columns % 2;
   double flops = 2 * h + rows / 2 * (4 * h + 2 * odd);
   if (rows % 2 == 1) flops += 2 * h - 1 + (symmetric ? 2 * odd : 0);
@@ -19,9 +18,7 @@ double line(int rows, int columns, bool symmetric, bool even_odd) {
 Work work(Term term, int count, bool same, const WorkOptions& o) {
   const int n = o.order + 1, m = element::dealiasing_points(o.order);
   const double points = n * n * n, fine = m * m * m, elements = o.affine + o.trilinear + o.curved;
-  const bool even_odd = o.simd || term == Term::convect;
-  const double D = line(n, n, false, o.simd), V = line(m, n, true, even_odd), S = line(m, n, false, even_odd),
-               P = line(n, m, true, even_odd);
+  const double D = line(n, n, false), V = line(m, n, true), S = line(m, n, false), P = line(n, m, true);
   const bool convects = term == Term::convect || term == Term::convect_skew;
   const int groups = convects ? (count + 2) / 3 : 1;  // each recomputes the velocity and the metric
 
@@ -75,12 +72,12 @@ Work work(Term term, int count, bool same, const WorkOptions& o) {
   if (affine >= 0) flops += o.affine * (affine - each);
   if (o.simd) {
     bytes += elements * 4 * surface + word * (24 * (o.affine + o.trilinear) + 3 * points * o.curved);
-    flops += groups * (o.trilinear * (24 * metric_points + 93 * metric_rows) + o.curved * curved);
+    flops += groups * o.curved * curved;
   } else {  // results of elements are written by point and then gathered; a metric at each point
     bytes = word * (in + out) * o.unknowns + elements * points * (4 + 4 + word * 2 * out) + 4 * o.unknowns;
     bytes += word * (24 * (o.affine + o.trilinear) + 9 * metric_points * o.curved);
-    flops += groups * 83 * metric_points * (o.affine + o.trilinear);
   }
+  flops += groups * o.trilinear * (24 * metric_points + 93 * metric_rows);
   return {bytes, flops};
 }
 

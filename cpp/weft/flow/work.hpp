@@ -16,7 +16,7 @@ struct Work {
 struct WorkOptions {
   int order;
   int scalar_bytes;
-  bool simd;                         // lines by even and odd parts, directly between assembled vectors
+  bool simd;                         // directly between assembled vectors
   double affine, trilinear, curved;  // number of elements, excluding spare lanes of blocks
   double unknowns;
 };

@@ -28,8 +28,8 @@
 //   faster than a division. On a GPU, x and the result must be normal numbers.
 // weft_prefetch(begin, bytes) prefetches consecutive bytes of global memory into the L2 cache, on GPUs that support it
 //   (sm_90 and later). Both arguments must be multiples of 16, and the same for all threads that call it.
-// weft_anew(pointer) returns the pointer, but hides this from compilers for NVIDIA GPUs: data that were read through it
-//   before are read again, from a cache, instead of being kept in registers.
+// weft_anew(value) returns an int or a pointer, but hides this from compilers for NVIDIA GPUs: what follows from it is
+//   computed again, or read again from a cache, instead of being kept in registers.
 #pragma once
 
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)

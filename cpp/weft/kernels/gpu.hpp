@@ -29,13 +29,16 @@ WEFT_FUNCTION void weft_prefetch(const void* begin, int bytes) {
 #endif
 }
 
-template <class T>
-WEFT_FUNCTION const T* weft_anew(const T* pointer) {
+WEFT_FUNCTION int weft_anew(int value) {
   int none = 0;
 #if defined(__CUDA_ARCH__)
   asm volatile("" : "+r"(none));
 #endif
-  return pointer + none;
+  return value + none;
+}
+template <class T>
+WEFT_FUNCTION const T* weft_anew(const T* pointer) {
+  return pointer + weft_anew(0);
 }
 
 WEFT_FUNCTION float weft_reciprocal_root(float x) {

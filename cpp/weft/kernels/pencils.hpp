@@ -1,17 +1,18 @@
-// Lines of an element's points in three directions, with one thread per column (i, j) of points.
+// Transforms lines of an element's points in three directions, with one thread per column (i, j) of points.
 #pragma once
 #include "weft/kernels/even_odd.hpp"
 
 namespace {
 
-// One thread per column (i, j) for what is pointwise and along t; the same threads take lines along r and s, in place,
-// of all layers at once or of half of them at a time: n * layers lines of each, held in two shared arrays. Half of them
-// take fewer registers, all of them fewer barriers. A derivative along both costs 8 shared accesses per point at any N,
-// where contracting straight from shared memory costs 2 n.
+// A thread does the pointwise work of its column, and differentiates along t, in registers. Lines along r and s pass
+// through two shared arrays, one per direction, and the same threads transform them there in place. A chunk is the
+// layers that the arrays hold at a time: all of them, or half of them, which takes fewer registers but more barriers.
+// Derivatives along both directions cost 8 accesses to shared memory per point at any N. Contracting straight from
+// shared memory would cost 2 n.
 //
-// For s, point (i, j, k) of a chunk is at k s_layer + j n + i, and for r at i r_pitch + k n + j, so that neighbouring
-// threads take neighbouring lines of either. The paddings of r_pitch, s_layer and an element are those for which the
-// fewest accesses meet in a bank, found by trying all.
+// In the array for s, point (i, j, k) of a chunk is at k s_layer + j n + i. In the array for r, it is at
+// i r_pitch + k n + j. Neighbouring threads therefore take neighbouring lines in both directions. The paddings of
+// r_pitch, s_layer and an element were found by trying all: they give the fewest bank conflicts.
 constexpr int chunks = n <= (sizeof(real) == 8 ? 9 : 13) ? 1 : 2;
 constexpr int layers = chunks == 1 ? n : rows;
 constexpr int lines = n * layers;
@@ -27,29 +28,36 @@ constexpr Padding paddings_float[] = {{6, 6, 4},   {12, 26, 1}, {12, 4, 16}, {25
 constexpr Padding padding = sizeof(real) == 8 ? paddings_double[WEFT_N - 1] : paddings_float[WEFT_N - 1];
 constexpr int r_pitch = lines + padding.r;
 constexpr int s_layer = face + padding.s;
-constexpr int s_first = n * r_pitch;  // where the layers for s begin
+constexpr int s_first = n * r_pitch;  // where the array for s begins
 constexpr int element_values = s_first + layers * s_layer + padding.element;
 constexpr int pencils = chunks == 1 ? face : 2 * lines;  // threads of an element: face, or n * (n + 1)
+constexpr int lines_per_thread = chunks == 1 ? 2 : 1;
 
-// Each thread takes a line along r and one along s, or, of two chunks, one of either.
+// Calls use(q, first, stride) for each line q of thread l, whose points are at first, first + stride, ... With one
+// chunk, a thread has a line along r and one along s. With two chunks, it has a single line, along r or s.
+template <class Use>
+WEFT_FUNCTION void each_line(int l, const Use& use) {
+  WEFT_UNROLL
+  for (int q = 0; q < lines_per_thread; ++q) {
+    const bool along_r = chunks == 1 ? q == 0 : l < lines;
+    const int line = chunks == 1 || along_r ? l : l - lines;
+    use(q, along_r ? line : s_first + line / n * s_layer + line % n, along_r ? r_pitch : n);
+  }
+}
 template <class Transform>
 WEFT_FUNCTION void transform_lines(real* base, int l, const Transform& transform) {
-  WEFT_UNROLL
-  for (int taken = 0; taken < 3 - chunks; ++taken) {
-    const bool along_r = chunks == 1 ? taken == 0 : l < lines;
-    const int q = chunks == 1 || along_r ? l : l - lines;
-    real* line = base + (along_r ? q : s_first + q / n * s_layer + q % n);
-    const int stride = along_r ? r_pitch : n;
+  each_line(l, [&](int, int first, int stride) {
+    real* line = base + first;
     real in[n], out[n];
     WEFT_UNROLL
     for (int m = 0; m < n; ++m) in[m] = line[m * stride];
     transform(in, out);
     WEFT_UNROLL
     for (int m = 0; m < n; ++m) line[m * stride] = out[m];
-  }
+  });
 }
 
-// Where a thread's column passes through the layers for r, and those for s.
+// Where the bottom of column l is in the arrays for r and s.
 template <class T>
 struct Layers {
   T *r, *s;
@@ -59,7 +67,7 @@ WEFT_FUNCTION Layers<T> layers_of(T* base, int l) {
   return {base + l % n * r_pitch + l / n, base + s_first + l};
 }
 
-// Layers [begin, end) of a column of Z x, 0 where there is no element.
+// Layers [begin, end) of a column of Z x; 0 if the thread has no element.
 WEFT_FUNCTION void gather_column(bool live, int element, int l, int begin, int end, const int* WEFT_RESTRICT index,
                                  const real* WEFT_RESTRICT x, real (&u)[n]) {
   WEFT_UNROLL

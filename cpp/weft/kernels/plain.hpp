@@ -5,8 +5,8 @@
 
 WEFT_FUNCTION void weft_prefetch(const void*, int) {}
 template <class T>
-WEFT_FUNCTION const T* weft_anew(const T* pointer) {
-  return pointer;
+WEFT_FUNCTION T weft_anew(T value) {
+  return value;
 }
 template <class T>
 WEFT_FUNCTION T weft_reciprocal(T x) {
