@@ -1,13 +1,14 @@
 // (v, u . grad f), a term of the incompressible Navier-Stokes equations, on elements [first, first + count), before
-// Z^T: integrated with the m dealiasing points per direction of WEFT_N (element/gauss.hpp).
+// Z^T. It is integrated with the m dealiasing points per direction of WEFT_N (element/gauss.hpp).
 //
-// Columns along t, then lines along r and s, are taken to fine points through shared memory. The velocity there stays
-// with the threads of lines along s. Field by field, these sum the products of its components with derivatives of the
-// field, and lines along s, r and t take the sums back to the coarse points. WEFT_TILE_PAIRS pairs of layers of fine
-// points of WEFT_TILE_ELEMENTS elements share a block; of several chunks of layers, all but the first add to `out`.
+// Columns along t, then lines along r, then lines along s are interpolated to the fine points. They pass through shared
+// memory. The threads of lines along s keep the velocity at the fine points. For each field, they sum the products of
+// its derivatives and the velocity, and lines along s, r and t take the sums back to the coarse points. A block has
+// WEFT_TILE_ELEMENTS elements, and holds WEFT_TILE_PAIRS pairs of layers of fine points at a time: a chunk. All chunks
+// but the first add to `out`.
 //
-// Arrays: index [element][n^3] entry of a vector; u and fields [field][stride]; out [field][out_stride] by points; the
-// metric, at the fine points: flow_metric.hpp.
+// Arrays: index [element][n^3] has the entry of each point in a vector; u and fields are [field][stride]; out is
+// [field][out_stride], by points. The metric, at the fine points, is described in flow_metric.hpp.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/flow_metric.hpp"
 
@@ -19,11 +20,12 @@ namespace {
 
 constexpr int m = (3 * n + 1) / 2;
 
-// By order, for how many blocks per multiprocessor flow_convect is compiled, as registers per thread; how many values
-// of a thread it keeps in shared memory; the paddings for which the fewest accesses meet in a bank; and how many fields
-// or derivatives share the barriers on the way to fine points. For the blocks of flow::convect_blocks, found by trying.
+// Values by order, found by trying, for the blocks of flow::convect_blocks.
 struct Tuned {
-  int registers, stashed, pitch, pad, together;
+  int registers;   // per thread: they say for how many blocks per multiprocessor the kernel is compiled
+  int stashed;     // values per thread that are kept in shared memory
+  int pitch, pad;  // distance of rows, and padding of layers, with the fewest bank conflicts
+  int together;    // fields or derivatives that share the barriers on the way to the fine points
 };
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
 constexpr Tuned tuned_double[] = {
@@ -70,10 +72,10 @@ constexpr int stashed = tuned.stashed + (WEFT_N >= 12 ? 30 : WEFT_N == 11 ? 15 :
 constexpr int stashed = tuned.stashed;
 #endif
 
-// Lines of n GLL points to m Gauss points and back, by even-odd splitting: a matrix V of values has V[m-1-q][n-1-j] =
-// V[q][j], one of slopes the same with the opposite sign, so that with e_j = f_j + f_{n-1-j}, o_j = f_j - f_{n-1-j} a
-// pair of fine points takes half the products. Row q of `even` holds (V[q][j] + V[q][n-1-j]) / 2, or V[q][j] for the
-// middle column, and row q of `odd` (V[q][j] - V[q][n-1-j]) / 2.
+// Lines are taken from n GLL points to m Gauss points and back by even-odd splitting. A matrix V of values has
+// V[m-1-q][n-1-j] = V[q][j], and a matrix of slopes has the opposite sign. With e_j = f_j + f_{n-1-j} and
+// o_j = f_j - f_{n-1-j}, a pair of fine points therefore takes half as many products. Row q of `even` holds
+// (V[q][j] + V[q][n-1-j]) / 2, or V[q][j] for the middle column, and row q of `odd` holds (V[q][j] - V[q][n-1-j]) / 2.
 constexpr int half = n / 2, rows = (n + 1) / 2, fine_half = m / 2, fine_rows = (m + 1) / 2;
 struct FineLines {
   real value_even[96], slope_even[96];  // [fine_rows][rows]
@@ -98,7 +100,7 @@ WEFT_FUNCTION Splits split(const Line& line) {
 struct Pair {
   real at, mirrored;
 };
-// Fine points p and m-1-p of a line, p < fine_rows.
+// The values or slopes at fine points p and m-1-p of a line, p < fine_rows.
 WEFT_FUNCTION Pair refine(const FineLines& lines, bool slope, const Splits& s, int p) {
   const real* even = (slope ? lines.slope_even : lines.value_even) + p * rows;
   const real* odd = (slope ? lines.slope_odd : lines.value_odd) + p * half;
@@ -109,7 +111,8 @@ WEFT_FUNCTION Pair refine(const FineLines& lines, bool slope, const Splits& s, i
   for (int j = 0; j < half; ++j) b += odd[j] * s.odd[j];
   return {a + b, slope ? b - a : a - b};
 }
-// V^T g of pairs p = first ... first + count - 1, where `pair(r)` is that of p = first + r.
+// Calls out(j, value) with the part of V^T g that comes from the pairs of fine points first ... first + count - 1:
+// pair(r) is g at pair first + r.
 template <class Pairs, class Out>
 WEFT_FUNCTION void coarsen(const FineLines& lines, int first, int count, const Pairs& pair, const Out& out) {
   real even[rows] = {}, odd[half] = {};
@@ -132,8 +135,9 @@ WEFT_FUNCTION void coarsen(const FineLines& lines, int first, int count, const P
   if (n % 2 == 1) out(half, even[rows - 1]);
 }
 
-// The value at layer k of a chunk, row j and fine column i is at k plane + j pitch + i. Columns of coarse points fill
-// the first n places of each row, lines along r then take all m, and lines along s are columns of these n rows.
+// In shared memory, layer k of a chunk, row j and column i is at k plane + j pitch + i. A layer has n rows. Columns
+// along t fill the first n places of each row, and lines along r then fill all m. Lines along s are the columns of a
+// layer.
 constexpr int pairs = WEFT_TILE_PAIRS;
 constexpr int chunks = (fine_rows + pairs - 1) / pairs;
 constexpr int layers = chunks == 1 ? m : 2 * pairs;
@@ -143,7 +147,7 @@ constexpr int lanes = m * layers;  // threads of an element
 constexpr int convect_threads = tile * lanes;
 constexpr int together = tuned.together;
 
-// The fine layer of layer k of a chunk. Beyond the last pair of all it is the last once more.
+// The layer of fine points that is layer k of a chunk. Layers beyond the last pair repeat it.
 WEFT_FUNCTION int pair_of(int chunk, int r) {
   const int p = chunk * pairs + r;
   return p < fine_rows ? p : fine_rows - 1;
@@ -153,24 +157,20 @@ WEFT_FUNCTION int fine_layer(int chunk, int k) {
   return k < pairs ? p : m - 1 - p;
 }
 
-// Returns the value, but hides this from compilers for GPUs, so that results derived from it are recomputed when needed
-// instead of being kept in registers. For orders with several chunks, which are short of registers.
-WEFT_FUNCTION int anew(int value, const int* index) { return value + static_cast<int>(weft_anew(index) - index); }
-
-// A thread's part of an element: a column of coarse points, a line along r of a layer, and one along s.
+// A thread's part of an element: a column of coarse points, and of a layer a line along r and one along s.
 struct Part {
   int e, l;
   long element;
   bool live;
 };
-WEFT_FUNCTION Part part_of(int block, int thread, int first, int count, const int* index) {
-  if (chunks > 1) thread = anew(thread, index);
+WEFT_FUNCTION Part part_of(int block, int thread, int first, int count) {
+  if (chunks > 1) thread = weft_anew(thread);  // because registers are scarce
   const int e = thread / lanes;
   return {e, thread % lanes, static_cast<long>(first) + block * tile + e, block * tile + e < count};
 }
 
-// Three fields f(0), f(1), f(2), or the three derivatives of one, at the fine points of a chunk: use(thread, which,
-// place along s, value).
+// Takes three fields to the fine points of a chunk, or the three derivatives of one field (`slopes`): the fields are
+// fields(0), fields(1) and fields(2). Calls use(thread, which, place along s, value).
 template <class Fields, class Use>
 WEFT_FUNCTION void to_fine(int block, int first, int count, int chunk, const FineLines& lines, bool slopes,
                            const int* WEFT_RESTRICT index, const Fields& fields,
@@ -178,7 +178,7 @@ WEFT_FUNCTION void to_fine(int block, int first, int count, int chunk, const Fin
   WEFT_UNROLL
   for (int begin = 0; begin < 3; begin += together) {
     WEFT_THREADS(thread, convect_threads) {
-      const Part p = part_of(block, thread, first, count, index);
+      const Part p = part_of(block, thread, first, count);
       WEFT_NO_UNROLL
       for (int l = p.live ? p.l : face; l < face; l += lanes) {
         const int* WEFT_RESTRICT at = (begin == 0 && !slopes ? index : weft_anew(index)) + p.element * points + l;
@@ -188,7 +188,7 @@ WEFT_FUNCTION void to_fine(int block, int first, int count, int chunk, const Fin
           const real* WEFT_RESTRICT f = fields(begin + b);
           const Splits s = split([&](int k) { return f[at[k * face]]; });
           real* to = values[b][p.e] + l / n * pitch + l % n;
-          const int now = chunks == 1 ? 0 : anew(chunk, index);
+          const int now = chunks == 1 ? 0 : weft_anew(chunk);
           WEFT_UNROLL
           for (int r = 0; r < pairs; ++r) {
             const Pair g = refine(lines, slopes && begin + b == 2, s, pair_of(now, r));
@@ -200,7 +200,7 @@ WEFT_FUNCTION void to_fine(int block, int first, int count, int chunk, const Fin
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, convect_threads) {
-      const Part p = part_of(block, thread, first, count, index);
+      const Part p = part_of(block, thread, first, count);
       if (p.l < n * layers && p.live) {
         WEFT_UNROLL
         for (int b = together - 1; b >= 0; --b) {
@@ -219,7 +219,7 @@ WEFT_FUNCTION void to_fine(int block, int first, int count, int chunk, const Fin
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, convect_threads) {
-      const Part p = part_of(block, thread, first, count, index);
+      const Part p = part_of(block, thread, first, count);
       if (p.live) {
         WEFT_UNROLL
         for (int b = 0; b < together; ++b) {
@@ -238,7 +238,7 @@ WEFT_FUNCTION void to_fine(int block, int first, int count, int chunk, const Fin
   }
 }
 
-// Along s at fine points (i, k), with the weights of these: a, b, c are s, t, r.
+// The metric of the line along s at fine points (i, k), times their weights: a, b, c are s, t, r.
 WEFT_FUNCTION LineMetric fine_line(const Metric& metric, long element, int i, int k) {
   const real* x = metric.maps + element * 24;
   const real r = metric.nodes[i], t = metric.nodes[k];
@@ -254,7 +254,7 @@ WEFT_FUNCTION LineMetric fine_line(const Metric& metric, long element, int i, in
   return line_metric(xs, xt, xr, metric.nodes[m + i] * metric.nodes[m + k]);
 }
 
-// The velocity at the fine points of a thread's line; the last `stashed` of its values are in shared memory.
+// The velocity at the fine points of a thread's line. The last `stashed` of its values are in shared memory.
 constexpr int kept = 3 * m - stashed;
 struct Velocity {
   real* own;    // [kept]
@@ -265,7 +265,7 @@ WEFT_FUNCTION real& at(const Velocity& u, int component, int j) {
   return q < kept ? u.own[q] : u.stash[(q - kept) * convect_threads];
 }
 
-// u at the points of a line becomes u . w C_r, u . w C_s, u . w C_t.
+// Replaces u at the points of a line by u . w C_r, u . w C_s, u . w C_t.
 WEFT_FUNCTION void contravariant(const Metric& metric, const FineLines& lines, long element, int i, int k,
                                  const Velocity& u) {
   if (metric.maps == nullptr) {
@@ -310,7 +310,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
         WEFT_BLOCK, first, count, chunk, lines, false, index, [&](int which) { return u + which * stride; }, values,
         [&](int thread, int which, int j, real value) { at(velocity_of(thread), which, j) = value; });
     WEFT_THREADS(thread, convect_threads) {
-      const Part p = part_of(WEFT_BLOCK, thread, first, count, index);
+      const Part p = part_of(WEFT_BLOCK, thread, first, count);
       if (p.live) contravariant(metric, lines, p.element, p.l % m, fine_layer(chunk, p.l / m), velocity_of(thread));
     }
     WEFT_NO_UNROLL
@@ -324,7 +324,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
             sum = which == 0 ? term : sum + term;
           });
       WEFT_THREADS(thread, convect_threads) {
-        const Part p = part_of(WEFT_BLOCK, thread, first, count, index);
+        const Part p = part_of(WEFT_BLOCK, thread, first, count);
         if (p.live) {
           real* line = values[0][p.e] + p.l / m * plane + p.l % m;
           const real(&own)[m] = product[WEFT_SLOT(thread)];
@@ -335,7 +335,7 @@ WEFT_KERNEL(flow_convect, convect_threads,
       }
       WEFT_BARRIER();
       WEFT_THREADS(thread, convect_threads) {
-        const Part p = part_of(WEFT_BLOCK, thread, first, count, index);
+        const Part p = part_of(WEFT_BLOCK, thread, first, count);
         if (p.l < n * layers && p.live) {
           real* line = values[0][p.e] + p.l / n * plane + p.l % n * pitch;
           coarsen(
@@ -345,13 +345,13 @@ WEFT_KERNEL(flow_convect, convect_threads,
       }
       WEFT_BARRIER();
       WEFT_THREADS(thread, convect_threads) {
-        const Part p = part_of(WEFT_BLOCK, thread, first, count, index);
+        const Part p = part_of(WEFT_BLOCK, thread, first, count);
         WEFT_NO_UNROLL
         for (int l = p.live ? p.l : face; l < face; l += lanes) {
           const real* line = values[0][p.e] + l / n * pitch + l % n;
           real* to = out + field * out_stride + p.element * points + l;
           coarsen(
-              lines, chunks == 1 ? 0 : anew(chunk, index) * pairs, pairs,
+              lines, chunks == 1 ? 0 : weft_anew(chunk) * pairs, pairs,
               [&](int r) { return Pair{line[r * plane], pairs + r < layers ? line[(pairs + r) * plane] : real(0)}; },
               [&](int k, real value) { to[k * face] = chunk == 0 ? value : to[k * face] + value; });
         }
