@@ -76,7 +76,7 @@
 #endif
 #define WEFT_SLOTS(threads) 1
 #define WEFT_SLOT(t) 0
-#define WEFT_THREADS(i, ni) if (const int i = static_cast<int>(threadIdx.x); true)
+#define WEFT_THREADS(i, ni) if ([[maybe_unused]] const int i = static_cast<int>(threadIdx.x); true)
 #define WEFT_STRIDED(i, n, threads) \
   WEFT_NO_UNROLL                    \
   for (int i = static_cast<int>(threadIdx.x); i < (n); i += (threads))

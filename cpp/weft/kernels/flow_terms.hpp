@@ -211,7 +211,7 @@ WEFT_KERNEL(flow_divergence, column_threads,
     WEFT_UNROLL
     for (int g = 0; g < 3; g += together)
       derivatives(WEFT_BLOCK, first, count, chunk, metric, lines, index, x + g * stride, stride, planes,
-                  [&](int thread, int k, long p, const real(&r)[together], const real(&s)[together],
+                  [&]([[maybe_unused]] int thread, int k, long p, const real(&r)[together], const real(&s)[together],
                       const real(&t)[together], real w, const real(&c)[9]) {
                     real sum = g == 0 ? real(0) : sums[WEFT_SLOT(thread)][k];
                     WEFT_UNROLL
@@ -239,7 +239,7 @@ WEFT_KERNEL(flow_curl, column_threads,
     WEFT_UNROLL
     for (int g = 0; g < 3; g += together)
       derivatives(WEFT_BLOCK, first, count, chunk, metric, lines, index, x + g * stride, stride, planes,
-                  [&](int thread, int k, long p, const real(&r)[together], const real(&s)[together],
+                  [&]([[maybe_unused]] int thread, int k, long p, const real(&r)[together], const real(&s)[together],
                       const real(&t)[together], real w, const real(&c)[9]) {
                     real(&sum)[3] = sums[WEFT_SLOT(thread)][k];
                     WEFT_UNROLL
