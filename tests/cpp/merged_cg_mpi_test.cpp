@@ -31,8 +31,8 @@ struct Solver {
   std::vector<T> diagonal;
   std::unique_ptr<MergedCg<T>> cg;
 
-  Solver(const SimdProblem<T>& p, Geometry geometry, bool preconditioned = false, int threads = 1)
-      : problem(p), space(p.make_space(threads)), stream(space->device()), op(*space, geometry, lambda) {
+  Solver(const SimdProblem<T>& p, Geometry geometry, bool preconditioned = false)
+      : problem(p), space(p.make_space()), stream(space->device()), op(*space, geometry, lambda) {
     if (preconditioned)
       for (std::int64_t i = 0; i < p.owned; ++i) diagonal.push_back(static_cast<T>(weight(p.dof_ids[i])));
     cg = std::make_unique<MergedCg<T>>(op, preconditioned ? diagonal.data() : nullptr);
@@ -115,8 +115,8 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
 template <class T>
 void compare(const mesh::Mesh& mesh, int order, bool dirichlet, Geometry geometry, int iterations, bool preconditioned,
              bool zero_guess, double tolerance, int threads = 1) {
-  const SimdProblem<T> problem(mesh, order, dirichlet);
-  Solver<T> solver(problem, geometry, preconditioned, threads);
+  const SimdProblem<T> problem(mesh, order, dirichlet, threads);
+  Solver<T> solver(problem, geometry, preconditioned);
   const std::vector<double> b = rhs(problem);
   std::vector<double> guess(b.size(), 0);
   if (!zero_guess)
@@ -159,9 +159,9 @@ TEST(MergedCg, ThreadsChangeNothingButRounding) {
 }
 
 TEST(MergedCg, RerunsAreBitEqual) {
-  const SimdProblem<double> problem(box({4, 4, 4}, "kershaw"), 3, true);
   for (const int threads : {1, 2}) {
-    Solver<double> solver(problem, Geometry::trilinear, false, threads);
+    const SimdProblem<double> problem(box({4, 4, 4}, "kershaw"), 3, true, threads);
+    Solver<double> solver(problem, Geometry::trilinear);
     const std::vector<double> b = solver.local(rhs(problem));
     std::vector<double> x(b.size()), again(b.size());
     solver::SolveOptions options;

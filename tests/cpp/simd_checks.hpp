@@ -50,8 +50,19 @@ inline std::vector<std::int64_t> ids_of(const mesh::Mesh& mesh, int order, bool 
   return ids;
 }
 
+// What `make` returns while OpenMP has a number of threads.
+template <class Make>
+auto with_threads(int threads, Make&& make) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  auto made = make();
+  omp_set_num_threads(before);
+  return made;
+}
+
 template <class T>
 struct SimdProblem {
+  static constexpr int lanes = simd::lanes<T>;
   int order;
   space::Numbering numbering;
   mesh::Mesh mesh;                    // elements and points in execution order
@@ -59,11 +70,12 @@ struct SimdProblem {
   std::vector<std::int64_t> dof_ids;  // [local] of the vectors' entries
   std::int64_t owned, local;
 
-  SimdProblem(const mesh::Mesh& original, int order, bool dirichlet)
-      : SimdProblem(original, order, ids_of(original, order, dirichlet)) {}
-  SimdProblem(const mesh::Mesh& original, int order_, const std::vector<std::int64_t>& original_ids)
+  // threads: among which the blocks are divided.
+  SimdProblem(const mesh::Mesh& original, int order, bool dirichlet, int threads = 1)
+      : SimdProblem(original, order, ids_of(original, order, dirichlet), threads) {}
+  SimdProblem(const mesh::Mesh& original, int order_, const std::vector<std::int64_t>& original_ids, int threads = 1)
       : order(order_),
-        numbering(original, order, original_ids, simd::lanes<T>),
+        numbering(with_threads(threads, [&] { return space::Numbering(original, order, original_ids, lanes); })),
         mesh(numbering.executed_mesh()),
         ids(numbering.to_execution<std::int64_t>(original_ids)),
         dof_ids(numbering.assembly.local),
@@ -72,17 +84,13 @@ struct SimdProblem {
     for (std::size_t p = 0; p < ids.size(); ++p)
       if (numbering.index[p] < local) dof_ids[numbering.index[p]] = ids[p];
   }
-  // A space whose plan is for a given number of threads.
-  std::unique_ptr<space::Space<T>> make_space(int threads = 1) const {
-    omp_set_num_threads(threads);
+  std::unique_ptr<space::Space<T>> make_space() const {
     space::Options options;
     options.order = order;
     options.kernels = Kernels::simd;
     options.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
     options.device = device::open("host");
-    auto made = std::make_unique<space::Space<T>>(numbering, options);
-    omp_set_num_threads(1);
-    return made;
+    return with_threads(numbering.threads, [&] { return std::make_unique<space::Space<T>>(numbering, options); });
   }
   std::size_t ids_end() const { return static_cast<std::size_t>(mesh::global_points(mesh, order)) + 1; }
 

@@ -24,7 +24,8 @@ struct SimdInterpolation {
   int coarse;                    // points per direction
   const T* transposed;           // [coarse][n]: J^T
   const std::int32_t* index;     // [blocks][coarse^3][lanes]: entry of the coarse vector
-  const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
+  const std::uint8_t* conflict;  // [blocks], as in space::BlockIndex
+  std::int32_t zero;             // the coarse vector's entry of masked points
   // [blocks][surface points]: bit l is set if the entry takes its value from lane l. Entries of interior points always
   // do.
   const std::uint16_t* speaks;
@@ -120,7 +121,7 @@ void restrict_blocks(const space::BlockIndex& d, const SimdInterpolation<T>& p, 
       WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = B[kj * n + i];
       for (int m = 0; m < c; ++m, at += lanes) {
         if (p.conflict[b] != 0)
-          scatter_add_serial<T>(r_c, at, dot(u, m));
+          scatter_add_serial<T>(r_c, at, dot(u, m), p.zero);
         else
           scatter_add<T>(r_c, at, dot(u, m));
       }

@@ -237,12 +237,14 @@ inline void scatter_lanes(T* to, const std::int32_t* index, Vec<T> v, unsigned m
 #endif
 }
 
-// to[index[l]] += v[l], lane by lane: correct for any indices, including repeated ones.
+// to[index[l]] += v[l], lane by lane, except for entry `none`: correct for any indices, including repeated ones, and
+// for several threads that share no other entry.
 template <class T>
-__attribute__((noinline)) void scatter_add_serial(T* to, const std::int32_t* index, Vec<T> v) {
-  for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];
+__attribute__((noinline)) void scatter_add_serial(T* to, const std::int32_t* index, Vec<T> v, std::int32_t none) {
+  for (int l = 0; l < lanes<T>; ++l)
+    if (index[l] != none) to[index[l]] += v[l];
 }
-// The same, inlined, for processors with slow gather and scatter instructions.
+// The same for all entries, inlined, for processors with slow gather and scatter instructions.
 template <class T>
 WEFT_ALWAYS_INLINE void scatter_add_by_stores(T* to, const std::int32_t* index, Vec<T> v) {
   for (int l = 0; l < lanes<T>; ++l) to[index[l]] += v[l];

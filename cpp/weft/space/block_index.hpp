@@ -21,7 +21,10 @@ struct BlockIndex {
   // -1 - (their position in interior_index).
   const std::int64_t* interior;
   const std::int32_t* interior_index;
-  const std::uint8_t* conflict;  // [blocks]: two lanes of a vector share an entry
+  // [blocks]: two lanes of a vector share an entry, or there are several threads and a lane has the entry of masked
+  // points. Such blocks are added lane by lane, without those of that entry.
+  const std::uint8_t* conflict;
+  std::int32_t zero;  // the entry of masked points
   // [blocks][surface points]: 1 if the point's lanes are consecutive entries, which are read and written as one vector.
   // nullptr: all points are accessed by index.
   const std::uint8_t* runs;

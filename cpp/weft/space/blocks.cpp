@@ -58,7 +58,7 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
 }
 
 // Whether two of `lanes` entries, other than `zero`, are equal.
-bool two_alike(const std::int32_t* entries, int lanes, std::int64_t zero) {
+bool two_alike(const std::int32_t* entries, int lanes, std::int32_t zero) {
   for (int l = 1; l < lanes; ++l)
     for (int m = 0; m < l; ++m)
       if (entries[l] == entries[m] && entries[l] != zero) return true;
@@ -80,6 +80,7 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
   const std::int64_t blocks = numbering.split.blocks, block_points = lanes * numbering.points_per_element(),
                      inside = std::int64_t{n - 2} * (n - 2) * (n - 2) * lanes, surface = block_points - inside;
   const exchange::Assembly& assembly = numbering.assembly;
+  const auto zero = static_cast<std::int32_t>(assembly.local);
   const auto from_block = [&](std::int64_t b) { return assembly.index.data() + b * block_points; };
   index_ = device::Array<std::int32_t>(device, blocks * surface);
   interior_.assign(blocks, -1);
@@ -90,10 +91,12 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
     const std::int32_t* from = from_block(b);
     std::copy(from + inside, from + block_points, index_.data() + b * surface);
     for (std::int64_t v = inside; v < block_points; v += lanes) {
-      std::uint8_t run = 1;
+      std::uint8_t run = from[v + lanes - 1] != zero;
       for (int l = 1; l < lanes; ++l) run &= from[v + l] == from[v] + l;
       runs_[(b * surface + v - inside) / lanes] = run;
-      if (run == 0 && conflict_[b] == 0) conflict_[b] = two_alike(from + v, lanes, assembly.local);
+      if (run != 0 || conflict_[b] != 0) continue;
+      const bool masked = numbering.threads > 1 && std::find(from + v, from + v + lanes, zero) != from + v + lanes;
+      conflict_[b] = masked || two_alike(from + v, lanes, zero);
     }
     bool in_a_row = inside > 0;
     for (std::int64_t i = 1; i < inside; ++i) in_a_row = in_a_row && from[i] == from[0] + i;
@@ -104,7 +107,7 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
     interior_[b] = -1 - static_cast<std::int64_t>(interior_index_.size());
     interior_index_.insert(interior_index_.end(), from_block(b), from_block(b) + inside);
   }
-  view_ = {index_.data(), interior_.data(), interior_index_.data(), conflict_.data(), runs_.data(), true};
+  view_ = {index_.data(), interior_.data(), interior_index_.data(), conflict_.data(), zero, runs_.data(), true};
   plan_ = make_plan(numbering, interior_, inside);
 }
 

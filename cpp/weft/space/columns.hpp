@@ -70,6 +70,7 @@ class BlockSurface {
   BlockSurface(const BlockIndex& blocks, std::int64_t block, int points)
       : index_(blocks.index + block * points * lanes),
         runs_(blocks.runs == nullptr ? nullptr : blocks.runs + block * points),
+        zero_(blocks.zero),
         by_loads_(blocks.by_loads),
         conflict_(blocks.conflict[block] != 0) {}
 
@@ -90,7 +91,7 @@ class BlockSurface {
   // Adds to any entries.
   WEFT_ALWAYS_INLINE void add(T* y, const std::int32_t* index, V v) const {
     if (conflict_)
-      simd::scatter_add_serial<T>(y, index, v);
+      simd::scatter_add_serial<T>(y, index, v, zero_);
     else if (by_loads_)
       simd::scatter_add_by_stores<T>(y, index, v);
     else
@@ -100,6 +101,7 @@ class BlockSurface {
  private:
   const std::int32_t* index_;
   const std::uint8_t* runs_;
+  std::int32_t zero_;
   bool by_loads_, conflict_;
 };
 
