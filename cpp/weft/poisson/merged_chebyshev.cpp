@@ -53,7 +53,7 @@ void MergedChebyshev<T>::steps(const T* b, T* x, T* v, bool fresh, bool residual
       sweep.update_only({0, op_.unknowns()});
     else
       pass(sweep, stream);
-    if (sweep.to.kept != nullptr) r = r_.data();
+    if (sweep.entries.to.kept != nullptr) r = r_.data();
   }
 }
 
@@ -62,8 +62,8 @@ template <class T>
 void MergedChebyshev<T>::pass(const Sweep& sweep, device::Stream& stream) {
   const SimdOperator<T>& op = *op_.simd();
   const space::Plan& plan = op.plan();
-  T* const v = sweep.to.v;
-  T* const y = sweep.step.residual ? sweep.to.x : sweep.to.z;
+  T* const v = sweep.entries.to.v;
+  T* const y = sweep.entries.step.residual ? sweep.entries.to.x : sweep.entries.to.z;
   const auto run = simd_passes<T>(op.order()).smooth;
   overlap(
       op.space(), space::Vectors<T>{y}, space::Vectors<T>{v},

@@ -48,75 +48,91 @@ struct ComponentSweep {
     T s, alpha, beta, ax;
   };
 
-  Vectors to;
-  Scalars by;
+  struct Parts {
+    Vec<T> of[component_sums]{};
+
+    Parts() = default;
+    WEFT_ALWAYS_INLINE Parts(const Parts& o) { *this = o; }
+    // One by one: a copy of all at once would go through memory.
+    WEFT_ALWAYS_INLINE Parts& operator=(const Parts& o) {
+      WEFT_UNROLL_ALL for (int s = 0; s < component_sums; ++s) of[s] = o.of[s];
+      return *this;
+    }
+  };
+  struct Entries {
+    Vectors to;
+    Scalars by;
+    Parts parts;
+
+    template <class Load>
+    WEFT_ALWAYS_INLINE Vec<T> masked(std::int64_t i, Vec<T> v, Load&& in) const {
+      return to.m != nullptr ? in(to.m + i) * v : v;
+    }
+    // The new p of one vector's worth. in, out: how `count` entries are read and written.
+    template <class Load, class Store>
+    WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) {
+      const Vec<T> p = in(to.p + i);
+      out(to.x + i, in(to.x + i) + by.ax * p);
+      const Vec<T> r = in(to.r + i) - by.alpha * masked(i, in(to.v + i), in);
+      const Vec<T> z = in(to.d + i) * r, next = z + by.beta * p;
+      out(to.r + i, r);
+      out(to.p + i, next);
+      parts.of[0] += r * r;
+      parts.of[1] += r * z;
+      return next;
+    }
+    template <class Load>
+    WEFT_ALWAYS_INLINE void products(std::int64_t i, Vec<T> value, Load&& in) {
+      const Vec<T> v = masked(i, value, in), dv = in(to.d + i) * v, r = in(to.r + i);
+      parts.of[2] += in(to.p + i) * v;
+      parts.of[3] += r * dv;
+      parts.of[4] += v * dv;
+      parts.of[5] += r * v;
+      parts.of[6] += v * v;
+    }
+    WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) {
+      return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
+    }
+    WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) {
+      v += by.s * (load(to.b + i) * load(to.p + i));
+      store(to.v + i, v);
+      products(i, v, [](const T* a) { return load(a); });
+    }
+  };
+  Entries entries;
   Ahead<T> ahead;
-  Vec<T> part[component_sums]{};
   std::array<double, component_sums> sums{};
 
-  ComponentSweep(const Vectors& vectors, const Scalars& scalars)
-      : to(vectors), by(scalars), ahead{{vectors.r, vectors.p, vectors.v, vectors.x, vectors.m}, 5, 0, 0, 0} {
-    if (to.m == nullptr) ahead.count = 4;
-  }
+  ComponentSweep(const Vectors& to, const Scalars& by)
+      : entries{to, by, Parts{}}, ahead{{to.r, to.p, to.v, to.x, to.m}, to.m == nullptr ? 4 : 5, 0, 0, 0} {}
 
-  const T* source() const { return to.p; }
-  T* target() const { return to.v; }
+  const T* source() const { return entries.to.p; }
+  T* target() const { return entries.to.v; }
+  void keep(const Entries& with) { entries.parts = with.parts; }
 
-  template <class Load>
-  WEFT_ALWAYS_INLINE Vec<T> masked(std::int64_t i, Vec<T> v, Load&& in) const {
-    return to.m != nullptr ? in(to.m + i) * v : v;
-  }
-  // The new p of one vector's worth. in, out: how `count` entries are read and written.
-  template <class Load, class Store>
-  WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) {
-    const Vec<T> p = in(to.p + i);
-    out(to.x + i, in(to.x + i) + by.ax * p);
-    const Vec<T> r = in(to.r + i) - by.alpha * masked(i, in(to.v + i), in);
-    const Vec<T> z = in(to.d + i) * r, next = z + by.beta * p;
-    out(to.r + i, r);
-    out(to.p + i, next);
-    part[0] += r * r;
-    part[1] += r * z;
-    return next;
-  }
-  template <class Load>
-  WEFT_ALWAYS_INLINE void products(std::int64_t i, Vec<T> value, Load&& in) {
-    const Vec<T> v = masked(i, value, in), dv = in(to.d + i) * v, r = in(to.r + i);
-    part[2] += in(to.p + i) * v;
-    part[3] += r * dv;
-    part[4] += v * dv;
-    part[5] += r * v;
-    part[6] += v * v;
-  }
-
-  WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) {
-    return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
-  }
-  WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) {
-    v += by.s * (load(to.b + i) * load(to.p + i));
-    store(to.v + i, v);
-    products(i, v, [](const T* a) { return load(a); });
-  }
   void before(Range range) {
-    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) {
-      const Vec<T> p = update(i, in, out);
-      out(to.v + i, by.s * (in(to.b + i) * p));
+    Entries at = entries;
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) WEFT_LAMBDA_INLINE {
+      const Vec<T> p = at.update(i, in, out);
+      out(at.to.v + i, at.by.s * (in(at.to.b + i) * p));
     });
+    keep(at);
   }
   void after(Range range) {
-    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&&) { products(i, in(to.v + i), in); });
+    Entries at = entries;
+    for_vectors<T>(range,
+                   [&](std::int64_t i, auto&& in, auto&&) WEFT_LAMBDA_INLINE { at.products(i, in(at.to.v + i), in); });
+    keep(at);
   }
   // The last step: x += ax p.
   void solution(Range range) const {
-    for_vectors<T>(range,
-                   [&](std::int64_t i, auto&& in, auto&& out) { out(to.x + i, in(to.x + i) + by.ax * in(to.p + i)); });
+    for_vectors<T>(range, [to = entries.to, ax = entries.by.ax](std::int64_t i, auto&& in, auto&& out)
+                              WEFT_LAMBDA_INLINE { out(to.x + i, in(to.x + i) + ax * in(to.p + i)); });
   }
   // The sums in vector registers are added to double precision block by block.
   void finish_block() {
-    for (int s = 0; s < component_sums; ++s) {
-      sums[s] += simd::sum<T>(part[s]);
-      part[s] = Vec<T>{};
-    }
+    for (int s = 0; s < component_sums; ++s) sums[s] += simd::sum<T>(entries.parts.of[s]);
+    entries.parts = Parts{};
   }
 };
 

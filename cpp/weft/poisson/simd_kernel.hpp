@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "weft/mesh/shape.hpp"
 #include "weft/simd/ahead.hpp"
@@ -288,8 +289,11 @@ __attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t blo
 
 // One block. A sweep has
 //   source(), target()   vectors read and added to by index
-//   read(entry)          lanes entries in a row that this block alone touches: the values to compute with
-//   write(entry, v)      the result for those
+//   entries              of a type Entries, with, for `lanes` entries in a row that this block alone touches:
+//     read(entry)          the values to compute with
+//     write(entry, v)      the result for those
+//   keep(entries)        takes the sums of a copy of entries: in a copy, pointers and sums stay in registers, while a
+//                        store to a vector could change any other object for all that the compiler knows
 //   ahead                the entries that the next block touches first
 template <int N, class T, class Sweep>
 WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std::int64_t block, Vec<T>* __restrict__ U,
@@ -297,10 +301,15 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
   using V = Vec<T>;
   constexpr int n = N + 1, stride = plane_stride<n>;
   const space::BlockColumns<n, T> columns(d.blocks, block);
+  // Columns of few rows do not repay the copies.
+  constexpr bool copied = n > 6;
+  using Entries = std::conditional_t<copied, typename Sweep::Entries, typename Sweep::Entries&>;
 
   space::for_columns<n>([&](int ij, auto column) {
     V u[n], q[n];
-    columns.read(sweep.source(), column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return sweep.read(entry); });
+    Entries at = sweep.entries;
+    columns.read(sweep.source(), column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return at.read(entry); });
+    if constexpr (copied) sweep.keep(at);
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k];
     contract<n, T>(d.forward, u, q);
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
@@ -313,7 +322,9 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = Q[k * stride + ij];
     contract<n, T>(d.transposed, q, u);
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] += U[k * stride + ij];
-    columns.add(sweep.target(), column, u, [&](std::int64_t entry, V v) WEFT_LAMBDA_INLINE { sweep.write(entry, v); });
+    Entries at = sweep.entries;
+    columns.add(sweep.target(), column, u, [&](std::int64_t entry, V v) WEFT_LAMBDA_INLINE { at.write(entry, v); });
+    if constexpr (copied) sweep.keep(at);
   });
 }
 

@@ -30,19 +30,25 @@ WEFT_ALWAYS_INLINE void for_vectors(Range range, F&& f) {
 // y = S x + lambda x.
 template <class T>
 struct OperatorSweep {
-  const T* x;
-  T* y;
-  T lambda;
+  struct Entries {
+    const T* x;
+    T* y;
+    T lambda;
+
+    WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) const { return load(x + i); }
+    WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) const { store(y + i, v + lambda * load(x + i)); }
+  };
+  Entries entries;
   Ahead<T> ahead;
 
-  OperatorSweep(const T* x_, T* y_, T lambda_) : x(x_), y(y_), lambda(lambda_), ahead{{x_, y_}, 2, 0, 0, 0} {}
+  OperatorSweep(const T* x, T* y, T lambda) : entries{x, y, lambda}, ahead{{x, y}, 2, 0, 0, 0} {}
 
-  const T* source() const { return x; }
-  T* target() const { return y; }
-  WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) const { return load(x + i); }
-  WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) const { store(y + i, v + lambda * load(x + i)); }
+  const T* source() const { return entries.x; }
+  T* target() const { return entries.y; }
+  void keep(const Entries&) const {}
 
   void before(Range range) const {
+    const auto [x, y, lambda] = entries;
     for (std::int64_t i = range.begin; i < range.end; ++i) y[i] = lambda * x[i];
   }
   void after(Range) const {}
@@ -74,67 +80,88 @@ struct CgSweep {
     bool update_x;
   };
 
-  T* __restrict__ r;
-  T* __restrict__ p;
-  T* __restrict__ v;
-  T* __restrict__ x;
-  const T* __restrict__ d;
-  Scalars s;
-  Vec<T> rr{}, rz{}, pv{}, zv{}, vdv{};
+  struct Parts {
+    Vec<T> rr{}, rz{}, pv{}, zv{}, vdv{};
+
+    Parts() = default;
+    // One by one: a copy of all at once would go through memory.
+    WEFT_ALWAYS_INLINE Parts(const Parts& o) : rr(o.rr), rz(o.rz), pv(o.pv), zv(o.zv), vdv(o.vdv) {}
+    WEFT_ALWAYS_INLINE Parts& operator=(const Parts& o) {
+      rr = o.rr, rz = o.rz, pv = o.pv, zv = o.zv, vdv = o.vdv;
+      return *this;
+    }
+  };
+  struct Entries {
+    T* __restrict__ r;
+    T* __restrict__ p;
+    T* __restrict__ v;
+    T* __restrict__ x;
+    const T* __restrict__ d;
+    Scalars s;
+    Parts parts;
+
+    // One vector's worth: the new p. in, out: how `count` entries are read and written.
+    template <class Load, class Store>
+    WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) {
+      Vec<T> ri = in(r + i), pi = in(p + i);
+      const Vec<T> di = d != nullptr ? in(d + i) : Vec<T>{} + T{1};
+      if (s.update_x) out(x + i, in(x + i) + s.ax * pi + s.bx * (di * ri));
+      ri -= s.alpha * in(v + i);
+      const Vec<T> zi = di * ri;
+      pi = zi + s.beta * pi;
+      out(r + i, ri);
+      out(p + i, pi);
+      parts.rr += ri * ri;
+      parts.rz += ri * zi;
+      return pi;
+    }
+    template <class Load>
+    WEFT_ALWAYS_INLINE void products(std::int64_t i, Vec<T> vi, Load&& in) {
+      const Vec<T> dv = d != nullptr ? in(d + i) * vi : vi;
+      parts.pv += in(p + i) * vi;
+      parts.zv += in(r + i) * dv;
+      parts.vdv += vi * dv;
+    }
+    WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) {
+      return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> b) { store(a, b); });
+    }
+    WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> vi) {
+      vi += s.lambda * load(p + i);
+      store(v + i, vi);
+      products(i, vi, [](const T* a) { return load(a); });
+    }
+  };
+  Entries entries;
   CgSums sums;
   Ahead<T> ahead;
 
-  CgSweep(const Vectors& a, const Scalars& scalars)
-      : r(a.r), p(a.p), v(a.v), x(a.x), d(a.d), s(scalars), ahead{{a.r, a.p, a.v}, 3, 0, 0, 0} {
+  CgSweep(const Vectors& a, const Scalars& s)
+      : entries{a.r, a.p, a.v, a.x, a.d, s, Parts{}}, ahead{{a.r, a.p, a.v}, 3, 0, 0, 0} {
     if (s.update_x) ahead.streams[ahead.count++] = a.x;
-    if (d != nullptr) ahead.streams[ahead.count++] = a.d;
+    if (a.d != nullptr) ahead.streams[ahead.count++] = a.d;
   }
 
-  const T* source() const { return p; }
-  T* target() const { return v; }
-
-  // One vector's worth: the new p. in, out: how `count` entries are read and written.
-  template <class Load, class Store>
-  WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) {
-    Vec<T> ri = in(r + i), pi = in(p + i);
-    const Vec<T> di = d != nullptr ? in(d + i) : Vec<T>{} + T{1};
-    if (s.update_x) out(x + i, in(x + i) + s.ax * pi + s.bx * (di * ri));
-    ri -= s.alpha * in(v + i);
-    const Vec<T> zi = di * ri;
-    pi = zi + s.beta * pi;
-    out(r + i, ri);
-    out(p + i, pi);
-    rr += ri * ri;
-    rz += ri * zi;
-    return pi;
-  }
-  template <class Load>
-  WEFT_ALWAYS_INLINE void products(std::int64_t i, Vec<T> vi, Load&& in) {
-    const Vec<T> dv = d != nullptr ? in(d + i) * vi : vi;
-    pv += in(p + i) * vi;
-    zv += in(r + i) * dv;
-    vdv += vi * dv;
-  }
-
-  WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) {
-    return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> b) { store(a, b); });
-  }
-  WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> vi) {
-    vi += s.lambda * load(p + i);
-    store(v + i, vi);
-    products(i, vi, [](const T* a) { return load(a); });
-  }
+  const T* source() const { return entries.p; }
+  T* target() const { return entries.v; }
+  void keep(const Entries& with) { entries.parts = with.parts; }
 
   void before(Range range) {
-    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) { out(v + i, s.lambda * update(i, in, out)); });
+    Entries at = entries;
+    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out)
+                              WEFT_LAMBDA_INLINE { out(at.v + i, at.s.lambda * at.update(i, in, out)); });
+    keep(at);
   }
   void after(Range range) {
-    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&&) { products(i, in(v + i), in); });
+    Entries at = entries;
+    for_vectors<T>(range,
+                   [&](std::int64_t i, auto&& in, auto&&) WEFT_LAMBDA_INLINE { at.products(i, in(at.v + i), in); });
+    keep(at);
   }
   // The vector sums go to double precision block by block.
   void finish_block() {
+    const auto [rr, rz, pv, zv, vdv] = entries.parts;
     sums += {simd::sum<T>(rr), simd::sum<T>(rz), simd::sum<T>(pv), simd::sum<T>(zv), simd::sum<T>(vdv)};
-    rr = rz = pv = zv = vdv = Vec<T>{};
+    entries.parts = Parts{};
   }
 };
 
@@ -158,49 +185,58 @@ struct ChebyshevSweep {
     bool residual;
   };
 
-  Vectors to;
-  Step step;
+  struct Entries {
+    Vectors to;
+    Step step;
+
+    const T* source() const { return step.residual ? to.x : to.z; }
+
+    // The new y of one vector's worth. in, out: how `count` entries are read and written.
+    template <class Load, class Store>
+    WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) const {
+      Vec<T> r = in(to.r + i);
+      if (step.subtract) r -= in(to.v + i);
+      if (to.kept != nullptr) out(to.kept + i, r);
+      Vec<T> z = step.c * (in(to.d + i) * r);
+      if (step.a != T{0}) z += step.a * in(to.z + i);
+      out(to.z + i, z);
+      const Vec<T> x = step.fresh ? step.s * z : in(to.x + i) + step.s * z;
+      out(to.x + i, x);
+      return step.residual ? x : z;
+    }
+    WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) const {
+      return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
+    }
+    WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) const {
+      v += step.lambda * load(source() + i);
+      store(to.v + i, step.residual ? load(to.b + i) - v : v);
+    }
+  };
+  Entries entries;
   Ahead<T> ahead;
 
-  ChebyshevSweep(const Vectors& vectors, const Step& how)
-      : to(vectors), step(how), ahead{{vectors.r, vectors.d, vectors.z, vectors.x, vectors.v}, 5, 0, 0, 0} {}
+  ChebyshevSweep(const Vectors& to, const Step& step)
+      : entries{to, step}, ahead{{to.r, to.d, to.z, to.x, to.v}, 5, 0, 0, 0} {}
 
-  const T* source() const { return step.residual ? to.x : to.z; }
-  T* target() const { return to.v; }
+  const T* source() const { return entries.source(); }
+  T* target() const { return entries.to.v; }
+  void keep(const Entries&) const {}
 
-  // The new y of one vector's worth. in, out: how `count` entries are read and written.
-  template <class Load, class Store>
-  WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) const {
-    Vec<T> r = in(to.r + i);
-    if (step.subtract) r -= in(to.v + i);
-    if (to.kept != nullptr) out(to.kept + i, r);
-    Vec<T> z = step.c * (in(to.d + i) * r);
-    if (step.a != T{0}) z += step.a * in(to.z + i);
-    out(to.z + i, z);
-    const Vec<T> x = step.fresh ? step.s * z : in(to.x + i) + step.s * z;
-    out(to.x + i, x);
-    return step.residual ? x : z;
-  }
-  WEFT_ALWAYS_INLINE Vec<T> read(std::int64_t i) const {
-    return update(i, [](const T* a) { return load(a); }, [](T* a, Vec<T> v) { store(a, v); });
-  }
-  WEFT_ALWAYS_INLINE void write(std::int64_t i, Vec<T> v) const {
-    v += step.lambda * load(source() + i);
-    store(to.v + i, step.residual ? load(to.b + i) - v : v);
-  }
   void before(Range range) const {
-    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) {
-      const Vec<T> y = update(i, in, out);
-      out(to.v + i, step.lambda * y);
+    for_vectors<T>(range, [at = entries](std::int64_t i, auto&& in, auto&& out) WEFT_LAMBDA_INLINE {
+      const Vec<T> y = at.update(i, in, out);
+      out(at.to.v + i, at.step.lambda * y);
     });
   }
   // Without the operator.
   void update_only(Range range) const {
-    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) { update(i, in, out); });
+    for_vectors<T>(range,
+                   [at = entries](std::int64_t i, auto&& in, auto&& out) WEFT_LAMBDA_INLINE { at.update(i, in, out); });
   }
   void after(Range range) const {
-    if (!step.residual) return;
-    for_vectors<T>(range, [&](std::int64_t i, auto&& in, auto&& out) { out(to.v + i, in(to.b + i) - in(to.v + i)); });
+    if (!entries.step.residual) return;
+    for_vectors<T>(range, [to = entries.to](std::int64_t i, auto&& in, auto&& out)
+                              WEFT_LAMBDA_INLINE { out(to.v + i, in(to.b + i) - in(to.v + i)); });
   }
   void finish_block() {}
 };
