@@ -56,16 +56,14 @@ template <class Work>
 void ComponentPasses<T>::for_ranges(const solver::ComponentPass<T>& pass, const std::vector<Range>& ranges,
                                     double* sums, Work&& work) const {
   const int threads = op_.plan().threads;
-  const auto count = static_cast<std::int64_t>(ranges.size());
-  if (count == 0) return;
+  if (ranges.empty()) return;
   std::vector<std::vector<ComponentSweep<T>>> parts(threads > 1 ? ranges.size() : 1, sweeps(pass));
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count > 1)
-  for (std::int64_t i = 0; i < count; ++i) {
+  space::for_count(std::ssize(ranges), threads, [&](std::int64_t i) {
     for (ComponentSweep<T>& sweep : parts[threads > 1 ? i : 0]) {
       work(sweep, ranges[i]);
       sweep.finish_block();
     }
-  }
+  });
   for (const auto& part : parts) add_sums(part, sums);
 }
 

@@ -19,11 +19,8 @@ namespace {
 // Runs work(range) -> CgSums on every range, using threads; the sums are added in the order of the ranges.
 template <class Work>
 CgSums sum_over(const std::vector<Range>& ranges, int threads, Work&& work) {
-  const auto count = static_cast<std::int64_t>(ranges.size());
-  if (count == 0) return {};
   std::vector<CgSums> parts(ranges.size());
-#pragma omp parallel for num_threads(threads) if (threads > 1 && count > 1)
-  for (std::int64_t i = 0; i < count; ++i) parts[i] = work(ranges[i]);
+  space::for_count(std::ssize(ranges), threads, [&](std::int64_t i) { parts[i] = work(ranges[i]); });
   CgSums total;
   for (const CgSums& part : parts) total += part;
   return total;

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,13 +20,18 @@ struct Numbering;
 // Divides a range into pieces, each processed by one thread.
 std::vector<Range> pieces(Range range);
 
-// Runs work(range) on all pieces by threads. Without pieces, no thread is started.
+// Runs work(i) for i in [0, count) by threads. If there is nothing to divide, no thread is started.
 template <class Work>
-void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
-  const auto count = static_cast<std::int64_t>(pieces.size());
+void for_count(std::int64_t count, int threads, Work&& work) {
   if (count == 0) return;
 #pragma omp parallel for num_threads(threads) if (threads > 1 && count > 1)
-  for (std::int64_t i = 0; i < count; ++i) work(pieces[i]);
+  for (std::int64_t i = 0; i < count; ++i) work(i);
+}
+
+// Runs work(range) on all pieces by threads.
+template <class Work>
+void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
+  for_count(std::ssize(pieces), threads, [&](std::int64_t i) { work(pieces[i]); });
 }
 
 // Runs work(range, thread) for all chunks, one colour after the other.
