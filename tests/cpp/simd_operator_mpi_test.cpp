@@ -375,6 +375,20 @@ TEST(SimdOperator, TheSplitTakesEveryElementOnceAndKeepsHaloElementsTogether) {
   }
 }
 
+// Lanes that are no neighbours read and write most surface points as one vector.
+TEST(SimdOperator, BlocksTakeTheSamePlacesOfEqualBricks) {
+  const auto runs = [](const mesh::Mesh& mesh) {
+    const SimdProblem<double> problem(mesh, 3, false);
+    const auto space = problem.make_space();
+    const space::BlockIndex index = space->blocks()->index({true, true});
+    const std::int64_t points = problem.numbering.split.blocks * space::surface_points<4>;
+    return std::accumulate(index.runs, index.runs + points, 0.0) / static_cast<double>(points);
+  };
+  // In tiles of 4 x 4 x 4 elements, which is how make_box orders them.
+  EXPECT_GT(runs(test::box_of({8, 8, 8}, "none", mpi::Comm::self())), 0.8);
+  EXPECT_GT(runs(test::box_of({16, 8, 8}, "kershaw", mpi::Comm::self())), 0.8);
+}
+
 TEST(SimdOperator, AFoldedElementIsNamed) {
   mesh::Mesh mesh = box({4, 2, 2}, {}, "none");
   if (mesh.elements() > 0)

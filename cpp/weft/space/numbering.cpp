@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/device/host_memory.hpp"
+#include "weft/space/bricks.hpp"
 
 namespace weft::space {
 namespace {
@@ -22,6 +23,22 @@ std::vector<int> inside_first(int order) {
         for (int k = 0; k < n; ++k)
           if ((inside(i) && inside(j) && inside(k)) == inner) points.push_back((k * n + j) * n + i);
   return points;
+}
+
+// Chooses the elements of each block among those of one shape in a part of the split.
+void fill_blocks(BlockSplit& split, const mesh::Mesh& mesh, std::span<const mesh::Shape> shapes, int lanes) {
+  const std::array<std::int64_t, 4> parts{0, split.half * lanes, split.halo_end * lanes, mesh.elements()};
+  for (std::size_t p = 0; p + 1 < parts.size(); ++p) {
+    const std::int64_t end = std::min(parts[p + 1], mesh.elements());
+    for (std::int64_t begin = parts[p], next; begin < end; begin = next) {
+      next = begin + 1;
+      while (next < end && shapes[split.order[next]] == shapes[split.order[begin]]) ++next;
+      const std::int64_t first = (begin + lanes - 1) / lanes * lanes;  // where a block begins
+      if (first >= next) continue;
+      const std::span<std::int64_t> elements = std::span(split.order).subspan(first, next - first);
+      std::ranges::copy(lanes_across_bricks(elements, mesh.topology.vertices.get(), lanes), elements.begin());
+    }
+  }
 }
 
 }  // namespace
@@ -87,6 +104,7 @@ void Numbering::set_up(const PointNumbers& points) {
 #pragma omp parallel for
     for (std::int64_t e = 0; e < mesh.elements(); ++e) of_elements[e] = mesh::shape_of(mesh, e);
     split = split_blocks(halo, of_elements, lanes);
+    if (lanes > 1) fill_blocks(split, mesh, of_elements, lanes);
     shapes.assign(split.blocks, lanes == 1 ? mesh::Shape::box : mesh::Shape::affine);
     for (std::int64_t e = 0; e < mesh.elements(); ++e)
       shapes[e / lanes] = std::max(shapes[e / lanes], of_elements[split.order[e]]);
