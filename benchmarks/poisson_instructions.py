@@ -1,8 +1,9 @@
 """Counts the instructions per point of the Poisson operator's work on planes, from its machine code.
 
-Compiles `planes` of cpp/weft/poisson/simd_kernel.hpp for each shape of elements, order and processor, disassembles it,
-and multiplies each instruction by the trip counts of its loops: n planes of n rows or columns, of n / 2 pairs of
-points. Prefetches, which depend on the block, are left out. It needs g++ and objdump, but none of the processors.
+Compiles `planes`, or `box_planes`, of cpp/weft/poisson/simd_kernel.hpp for each shape of elements, order and processor,
+disassembles it, and multiplies each instruction by the trip counts of its loops: n planes of n rows or columns, of
+n / 2 pairs of points. Prefetches, which depend on the block, are left out. It needs g++ and objdump, but none of the
+processors.
 
     python benchmarks/poisson_instructions.py [--source cpp] [--orders 3,7] [--output results.json]
 """
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = ["-O3", "-DNDEBUG", "-std=c++20", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
 OPTIONS += ["-mprefer-vector-width=512", "-DWEFT_FOR_PROCESSOR=1", "-Wno-psabi"]
 ARCHITECTURES = ("znver3", "x86-64-v3", "x86-64-v4")
-SHAPES = {"parallelepiped": "AffineRows", "trilinear": "TrilinearRows", "stored": "StoredRows"}
+SHAPES = {"box": "", "parallelepiped": "AffineRows", "trilinear": "TrilinearRows", "stored": "StoredRows"}
 ARITHMETIC = re.compile(r"v(fn?m(add|sub)|add|sub|mul|div|rcp|sqrt)\w*p[sd]$")
 
 
@@ -41,13 +42,18 @@ class Loop(NamedTuple):
 
 
 def disassembly(source: Path, shape: str, order: int, real: str, architecture: str) -> list[Instruction]:
-    rows = f"{SHAPES[shape]}<{order + 1}, {real}>"
+    n, vector = order + 1, f"Vec<{real}>"
+    begin = f"const SimdElements<{real}>&, std::int64_t,"
+    if shape == "box":
+        ends = f"Ahead<{real}>&, const {vector}* __restrict__, {vector}* __restrict__"
+        function = f"box_planes<{n}, {real}>({begin} {vector}, {vector}, {ends})"
+    else:
+        ends = f"Ahead<{real}>&, {vector}* __restrict__, {vector}* __restrict__"
+        function = f"planes<{n}, {real}, {SHAPES[shape]}<{n}, {real}>>({begin} {ends})"
     with tempfile.TemporaryDirectory() as folder:
         unit = Path(folder) / "unit.cpp"
         unit.write_text(
-            '#include "weft/poisson/simd_kernel.hpp"\nnamespace weft::poisson {\n'
-            f"template void planes<{order + 1}, {real}, {rows}>(const SimdElements<{real}>&, std::int64_t, "
-            f"Ahead<{real}>&, Vec<{real}>* __restrict__, Vec<{real}>* __restrict__);\n}}\n"
+            f'#include "weft/poisson/simd_kernel.hpp"\nnamespace weft::poisson {{\ntemplate void {function};\n}}\n'
         )
         made = unit.with_suffix(".o")
         command = ["g++", *OPTIONS, f"-march={architecture}", f"-I{source}", "-c", str(unit), "-o", str(made)]
@@ -99,10 +105,13 @@ def counts(source: Path, shape: str, order: int, real: str, architecture: str) -
 
 
 def least(shape: str, order: int) -> float:
-    """Arithmetic instructions per point, with a multiply-add as one: four lines, the sum, and the metric."""
+    """Arithmetic instructions per point, with a multiply-add as one: four lines, the sum, and the metric; for boxes two
+    lines, and two products, of which one is added to."""
     n = order + 1
     h = n // 2
     line = (2 * h * h if n % 2 == 0 else 2 * h * h + 2 * h) + 4 * h  # by even and odd parts
+    if shape == "box":
+        return round(2 * (line + n % 2) / n + 2 + 2 / n, 1)
     metric = {"parallelepiped": 12 + 6 / n, "stored": 9.0, "trilinear": 22.5 + 84 / n}[shape]
     return round(4 * line / n + 1 + metric, 1)
 

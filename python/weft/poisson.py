@@ -156,6 +156,8 @@ class Poisson:
         self.elements_by_shape = {
             shape: int(self.comm.allreduce(count)) for shape, count in self._core.elements_by_shape.items()
         }
+        #: how many of the parallelepipeds have right angles, so that their metric is diagonal
+        self.boxes = int(self.comm.allreduce(self._core.boxes))
         if len(shapes := [f"{count} {shape}" for shape, count in self.elements_by_shape.items() if count]) > 1:
             why["geometry"] += f" (elements: {', '.join(shapes)})"
         elif self.elements_by_shape["parallelepiped"]:

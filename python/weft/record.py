@@ -232,6 +232,7 @@ class Figures(TypedDict, total=False):
     boundaries: dict[str, str]
     elements_by_material: dict[str, int]
     elements_by_shape: dict[str, int]
+    boxes: int
     grid: list[int]
     grid_points: int
     viscosity: float

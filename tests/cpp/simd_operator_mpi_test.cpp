@@ -27,6 +27,7 @@
 
 using namespace weft;
 using namespace weft::poisson;
+using mesh::Shape;
 using test::half_curved, test::with_moved_vertex;
 
 namespace {
@@ -135,6 +136,42 @@ TEST(SimdOperator, AParallelepipedAsSuchAsTrilinearAndAsStoredIsOneOperator) {
   }
 }
 
+// `count` elements of each of these shapes.
+mesh::Mesh row_of(std::initializer_list<Shape> shapes, int count) {
+  std::vector<Shape> all;
+  for (const Shape shape : shapes) all.insert(all.end(), count, shape);
+  return test::row_of(all);
+}
+
+// Their edges are not along the axes, and differ in length.
+TEST(SimdOperator, BoxesAndOtherParallelepipedsEqualThePlainLoopsAtAllOrders) {
+  for (const Shape shape : {Shape::box, Shape::affine}) {
+    const mesh::Mesh mesh = row_of({shape}, 9);
+    all_orders<double>(mesh, false, Geometry::mixed);
+    all_orders<float>(mesh, false, Geometry::mixed);
+    const SimdProblem<double> problem(mesh, 3, false);
+    const auto space = problem.make_space();
+    const auto counts = SimdOperator<double>(*space, Geometry::automatic, lambda).elements_by_shape();
+    EXPECT_EQ(counts[static_cast<int>(shape)], 9);
+  }
+}
+
+TEST(SimdOperator, BlocksOfSeveralShapesAreTreatedAsTheMostGeneral) {
+  for (const int count : {3, 8, 11}) {  // 3 and 11: shapes change within a block
+    const mesh::Mesh mesh =
+        row_of({Shape::box, Shape::affine, Shape::box, Shape::trilinear, Shape::affine, Shape::curved}, count);
+    for (const int order : {1, 2, 5, 7}) {
+      const SimdProblem<double> problem(mesh, order, order == 2);
+      EXPECT_LT(error(problem, Geometry::mixed), 1e-13) << "order " << order << ", " << count << " of each shape";
+      EXPECT_LT(error(SimdProblem<float>(mesh, order, false), Geometry::mixed), 3e-5);
+      const auto space = problem.make_space();
+      const auto counts = SimdOperator<double>(*space, Geometry::mixed, lambda).elements_by_shape();
+      EXPECT_EQ(counts[0] + counts[1] + counts[2] + counts[3], problem.mesh.elements());
+      if (count == 8) EXPECT_EQ(counts, (std::array<std::int64_t, 4>{16, 16, 8, 8}));
+    }
+  }
+}
+
 TEST(SimdOperator, AMovedVertexMakesOnlyTheElementsRoundItTrilinear) {
   const auto trilinear = [](double by) {
     const SimdProblem<double> problem(with_moved_vertex(by), 2, false);
@@ -156,12 +193,12 @@ TEST(SimdOperator, MixedGeometryStoresCurvedElementsAlone) {
       const auto space = problem.make_space();
       const SimdOperator<double> mixed(*space, Geometry::mixed, lambda), stored(*space, Geometry::stored, lambda);
       const auto counts = mixed.elements_by_shape();
-      EXPECT_EQ(counts[1] + counts[2] + counts[3], problem.mesh.elements());
+      EXPECT_EQ(counts[0] + counts[1] + counts[2] + counts[3], problem.mesh.elements());
       const auto bytes = [](const SimdOperator<double>& op) {
         const auto all = op.memory_bytes();
         return all.contains("geometry") ? all.at("geometry") : 0;
       };
-      if (counts[1] > 0) EXPECT_LT(bytes(mixed), bytes(stored));
+      if (counts[0] > 0) EXPECT_LT(bytes(mixed), bytes(stored));
     }
   }
 }
@@ -268,7 +305,7 @@ TEST(SimdOperator, AutomaticGeometryKeepsTheConstantMetricOfParallelepipeds) {
   const SimdOperator<double> op(*plain_space, Geometry::automatic, lambda);
   EXPECT_EQ(op.geometry(), Geometry::trilinear);
   EXPECT_EQ(op.geometry_reason(), "") << "timed, although there is nothing to choose";
-  EXPECT_EQ(op.elements_by_shape()[1], plain.mesh.elements());
+  EXPECT_EQ(op.elements_by_shape()[0], plain.mesh.elements());
   const SimdOperator<double> of_half(*half_space, Geometry::automatic, lambda);
   EXPECT_NE(of_half.geometry(), Geometry::trilinear);
   EXPECT_EQ(of_half.geometry_reason(), "");
@@ -385,8 +422,9 @@ TEST(SimdOperator, BlocksTakeTheSamePlacesOfEqualBricks) {
     return std::accumulate(index.runs, index.runs + points, 0.0) / static_cast<double>(points);
   };
   // In tiles of 4 x 4 x 4 elements, which is how make_box orders them.
-  EXPECT_GT(runs(test::box_of({8, 8, 8}, "none", mpi::Comm::self())), 0.8);
-  EXPECT_GT(runs(test::box_of({16, 8, 8}, "kershaw", mpi::Comm::self())), 0.8);
+  // With neighbours as lanes it would be 0.43.
+  EXPECT_GT(runs(test::box_of({8, 8, 8}, "none", mpi::Comm::self())), 0.7);
+  EXPECT_GT(runs(test::box_of({16, 8, 8}, "none", mpi::Comm::self())), 0.7);
 }
 
 TEST(SimdOperator, AFoldedElementIsNamed) {

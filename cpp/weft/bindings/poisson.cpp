@@ -290,6 +290,7 @@ void bind(nb::module_& m, const char* name) {
                      d["stored"] = curved;
                      return d;
                    })
+      .def_prop_ro("boxes", [](P& self) { return self.op().elements_by_shape()[0]; })
       .def_prop_ro("halo_elements", [](P& self) { return self.space().numbering().halo_elements; })
       .def_prop_ro("bytes_sent", [](P& self) { return self.op().bytes_sent(); })
       .def_prop_ro("messages", [](P& self) { return self.op().messages(); })

@@ -79,11 +79,13 @@ SimdTerms<T>::SimdTerms(space::Space<T>& space) : space_(space) {
   const auto at = [&](int i) { return static_cast<const T*>(values_.data() + begins[i]); };
   tables_ = {at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7), at(8)};
 
+  // The terms have no kernels for boxes.
+  shapes_ = space.numbering().shapes;
+  for (Shape& shape : shapes_) shape = std::max(shape, Shape::affine);
   if (blocks(Shape::curved) > 0)
     coordinates_ = device::Array<T>(device, coordinate_blocks<T>(mesh, order, space.numbering().split.blocks));
   const bool all_curved = blocks(Shape::curved) == space.numbering().split.blocks;
-  geometry_ = {space.numbering().shapes.data(), all_curved ? nullptr : space.trilinear_blocks().data(),
-               coordinates_.data()};
+  geometry_ = {shapes_.data(), all_curved ? nullptr : space.trilinear_blocks().data(), coordinates_.data()};
   scratch_ = {space.blocks()->plan().threads, simd_functions<T>(order).scratch_values};
 }
 
@@ -113,7 +115,7 @@ void SimdTerms<T>::work(int term, const T* u, const T* f, int count, T* out, int
 
 template <class T>
 std::int64_t SimdTerms<T>::blocks(Shape shape) const {
-  return std::ranges::count(space_.numbering().shapes, shape);
+  return std::ranges::count(shapes_, shape);
 }
 
 template <class T>

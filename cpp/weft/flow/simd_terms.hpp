@@ -33,6 +33,7 @@ class SimdTerms {
 
  private:
   space::Space<T>& space_;
+  std::vector<Shape> shapes_;  // [blocks]
   device::Array<T> values_, coordinates_;
   SimdTables<T> tables_{};
   SimdGeometry<T> geometry_{};

@@ -4,6 +4,10 @@
 //   columns in t: u read from the vector into U; Q = d u / dt
 //   planes k:     d/dr and d/ds, the metric, their transposes: U = (d/dr)^T f_r + (d/ds)^T f_s, Q = f_t
 //   columns in t: U + (d/dt)^T Q added to the vector
+// For elements with right angles S = K_r + K_s + K_t, with matrices of one direction each:
+//   columns in t: u read into U
+//   planes k:     Q = K_r u + K_s u
+//   columns in t: Q + K_t u added to the vector
 // A sweep (simd_sweep.hpp) says what reading and adding mean.
 #pragma once
 
@@ -13,6 +17,7 @@
 
 #include "weft/mesh/shape.hpp"
 #include "weft/simd/ahead.hpp"
+#include "weft/simd/between_points.hpp"
 #include "weft/simd/contract.hpp"
 #include "weft/simd/vector.hpp"
 #include "weft/space/block_index.hpp"
@@ -40,7 +45,7 @@ using PlanesOfBlock = void (*)(const SimdElements<T>&, std::int64_t block, Ahead
 
 template <class T>
 struct PlanesByShape {
-  PlanesOfBlock<T> affine, trilinear, stored;
+  PlanesOfBlock<T> affine, trilinear, stored;  // boxes have their own
   PlanesOfBlock<T> of(mesh::Shape shape) const {
     return shape == mesh::Shape::affine ? affine : shape == mesh::Shape::trilinear ? trilinear : stored;
   }
@@ -52,6 +57,7 @@ struct SimdElements {
   space::BlockIndex blocks;
   const T* forward;            // D by even and odd parts, see simd::contract()
   const T* transposed;         // D^T the same way
+  const T* stiffness;          // D^T diag(weights) D the same way, see simd::contract() of between_points.hpp
   const T* points;             // [n] GLL
   const T* weights;            // [n]
   const T* factors;            // [stored blocks][n^3][6][lanes]
@@ -287,6 +293,55 @@ __attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t blo
   }
 }
 
+// Elements with right angles: G / w is constant and diagonal.
+template <class T>
+struct BoxMetric {
+  Vec<T> rr, ss, tt;
+
+  BoxMetric(const SimdElements<T>& d, std::int64_t block) {
+    const T* const a = d.maps + block * 24 * simd::lanes<T>;
+    const Vec3<T> xr = map_coefficient(a, 1), xs = map_coefficient(a, 2), xt = map_coefficient(a, 3);
+    const Vec<T> det = space::dot<T>(xr, space::cross<T>(xs, xt));
+    rr = det / space::dot<T>(xr, xr);
+    ss = det / space::dot<T>(xs, xs);
+    tt = det / space::dot<T>(xt, xt);
+  }
+};
+
+template <int n, class T, class Out>
+WEFT_ALWAYS_INLINE void stiffness(const SimdElements<T>& d, const Vec<T> (&u)[n], Out&& out) {
+  simd::contract<n, n, true, T>(d.stiffness, u, out);
+}
+
+// The middle pass for them.
+template <int n, class T>
+__attribute__((noinline)) void box_planes(const SimdElements<T>& d, std::int64_t block, Vec<T> rr, Vec<T> ss,
+                                          Ahead<T>& ahead, const Vec<T>* __restrict__ U, Vec<T>* __restrict__ Q) {
+  using V = Vec<T>;
+  V S[n * n];
+  for (int k = 0; k < n; ++k) {
+    const V* __restrict__ Uk = U + k * plane_stride<n>;
+    V* __restrict__ Qk = Q + k * plane_stride<n>;
+    maps_ahead<n>(d, block, k);
+    const V rr_k = rr * d.weights[k], ss_k = ss * d.weights[k];
+#pragma GCC unroll 1
+    for (int i = 0; i < n; ++i) {
+      V u[n];
+      WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = Uk[j * n + i];
+      const V scale = ss_k * d.weights[i];
+      stiffness<n, T>(d, u, [&](int j, V v) WEFT_LAMBDA_INLINE { S[j * n + i] = scale * v; });
+    }
+#pragma GCC unroll 1
+    for (int j = 0; j < n; ++j) {
+      ahead.template step<(n <= 4 ? 1 : 2)>();
+      V u[n];
+      WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = Uk[j * n + i];
+      const V scale = rr_k * d.weights[j];
+      stiffness<n, T>(d, u, [&](int i, V v) WEFT_LAMBDA_INLINE { Qk[j * n + i] = scale * v + S[j * n + i]; });
+    }
+  }
+}
+
 // One block. A sweep has
 //   source(), target()   vectors read and added to by index
 //   entries              of a type Entries, with, for `lanes` entries in a row that this block alone touches:
@@ -305,23 +360,40 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
   constexpr bool copied = n > 6;
   using Entries = std::conditional_t<copied, typename Sweep::Entries, typename Sweep::Entries&>;
 
+  const mesh::Shape shape = d.shapes[block];
+  const bool box = shape == mesh::Shape::box;
+
   space::for_columns<n>([&](int ij, auto column) {
     V u[n], q[n];
     Entries at = sweep.entries;
     columns.read(sweep.source(), column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return at.read(entry); });
     if constexpr (copied) sweep.keep(at);
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k];
+    if (box) return;
     contract<n, T>(d.forward, u, q);
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
   });
 
-  d.planes.of(d.shapes[block])(d, block, sweep.ahead, U, Q);
+  V tt{};
+  if (box) {
+    const BoxMetric<T> metric(d, block);
+    tt = metric.tt;
+    box_planes<n, T>(d, block, metric.rr, metric.ss, sweep.ahead, U, Q);
+  } else {
+    d.planes.of(shape)(d, block, sweep.ahead, U, Q);
+  }
 
   space::for_columns<n>([&](int ij, auto column) {
     V u[n], q[n];
-    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = Q[k * stride + ij];
-    contract<n, T>(d.transposed, q, u);
-    WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] += U[k * stride + ij];
+    if (box) {
+      const V scale = tt * (d.weights[ij % n] * d.weights[ij / n]);
+      WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = U[k * stride + ij];
+      stiffness<n, T>(d, q, [&](int k, V v) WEFT_LAMBDA_INLINE { u[k] = scale * v + Q[k * stride + ij]; });
+    } else {
+      WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) q[k] = Q[k * stride + ij];
+      contract<n, T>(d.transposed, q, u);
+      WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] += U[k * stride + ij];
+    }
     Entries at = sweep.entries;
     columns.add(sweep.target(), column, u, [&](std::int64_t entry, V v) WEFT_LAMBDA_INLINE { at.write(entry, v); });
     if constexpr (copied) sweep.keep(at);

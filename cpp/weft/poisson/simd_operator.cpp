@@ -50,6 +50,17 @@ device::Array<T> stored_factors(const space::Numbering& numbering, std::span<con
   return factors;
 }
 
+// D^T diag(weights) D, row-major.
+std::vector<double> stiffness_matrix(const element::Gll& gll) {
+  const std::size_t n = gll.points.size();
+  std::vector<double> matrix(n * n);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < n; ++j)
+      for (std::size_t q = 0; q < n; ++q)
+        matrix[i * n + j] += gll.derivative[q * n + i] * gll.weights[q] * gll.derivative[q * n + j];
+  return matrix;
+}
+
 }  // namespace
 
 template <class T>
@@ -76,6 +87,8 @@ SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double 
   element::append_even_odd(gll.derivative, n, tables);
   const std::size_t forward = tables.size();
   element::append_even_odd(transposed, n, tables);
+  const std::size_t stiffness = tables.size();
+  element::append_even_odd(stiffness_matrix(gll), n, n, true, tables);
   const std::size_t points = tables.size();
   for (const double x : gll.points) tables.push_back(static_cast<T>(x));
   for (const double w : gll.weights) tables.push_back(static_cast<T>(w));
@@ -88,6 +101,7 @@ SimdOperator<T>::SimdOperator(space::Space<T>& space, Geometry geometry, double 
   elements_ = {space.blocks()->index(),
                table,
                table + forward,
+               table + stiffness,
                table + points,
                table + points + n,
                nullptr,

@@ -105,7 +105,7 @@ void Numbering::set_up(const PointNumbers& points) {
     for (std::int64_t e = 0; e < mesh.elements(); ++e) of_elements[e] = mesh::shape_of(mesh, e);
     split = split_blocks(halo, of_elements, lanes);
     if (lanes > 1) fill_blocks(split, mesh, of_elements, lanes);
-    shapes.assign(split.blocks, lanes == 1 ? mesh::Shape::box : mesh::Shape::affine);
+    shapes.assign(split.blocks, mesh::Shape::box);
     for (std::int64_t e = 0; e < mesh.elements(); ++e)
       shapes[e / lanes] = std::max(shapes[e / lanes], of_elements[split.order[e]]);
     if (lanes > 1) divide_among_threads(points);

@@ -71,7 +71,7 @@ def measure(operator: weft.Poisson, geometry: str, box: Sequence[int], repeats: 
     seconds = comm.allreduce(statistics.median(operator.time_kernel(repeats)), MPI.MAX)
     size = formulas.Size(operator.elements, operator.order, operator.dofs, 4 if operator.precision == "single" else 8)
     shapes = operator.elements_by_shape
-    method = method_of(operator.geometry, operator.kernels, shapes)
+    method = method_of(operator.geometry, operator.kernels, shapes, operator.boxes)
     flops = formulas.operator_flops(size)
     moved = formulas.weft_operator_bytes(size, method)
     row: OperatorRow = {
@@ -90,6 +90,7 @@ def measure(operator: weft.Poisson, geometry: str, box: Sequence[int], repeats: 
         "bytes": moved.value,
         "bytes_formula": moved.text,
         "elements_by_shape": shapes,
+        "boxes": operator.boxes,
         "access": operator.choices.get("access", "").partition(":")[0],
     }
     if iterations > 0:
@@ -104,13 +105,15 @@ def measure(operator: weft.Poisson, geometry: str, box: Sequence[int], repeats: 
     return row
 
 
-def method_of(geometry: str, kernels: str, shapes: Mapping[str, int]) -> formulas.Method:
-    """The variant of an operator with these elements by shape; geometry `box` is that of parallelepipeds."""
+def method_of(geometry: str, kernels: str, shapes: Mapping[str, int], boxes: int) -> formulas.Method:
+    """The variant of an operator with these elements by shape, and `boxes` among them; geometry `box` is that of
+    parallelepipeds."""
     return formulas.Method(
         geometry="trilinear" if geometry == "box" else geometry,
         kernels=kernels,
         stored_elements=shapes["stored"],
         parallelepipeds=shapes["parallelepiped"],
+        boxes=boxes,
     )
 
 
@@ -128,7 +131,7 @@ def compare(row: OperatorRow, measured: Rates, word: int, vectors: str) -> None:
     row["roofline_gflops"] = formulas.roofline(row["flops"], row["bytes_paper"], peak, bandwidth) / 1e9
     row["roofline_fraction"] = row["gflops"] / row["roofline_gflops"]
     size = formulas.Size(row["elements"], row["order"], row["dofs"], word)
-    method = method_of(row["geometry"], row["kernels"], row["elements_by_shape"])
+    method = method_of(row["geometry"], row["kernels"], row["elements_by_shape"], row["boxes"])
     flops = formulas.weft_operator_flops(size, method).value
     counted = by_instructions(size, method, "operator", row["access"], vectors, peak)
     row["limits"] = limits(row["seconds"], row["bytes"], bandwidth, flops, peak, counted)

@@ -24,7 +24,7 @@ class Kernel:
 
     vectors: str  # avx512 or avx2
     order: int
-    shape: str  # shape of its elements: parallelepiped, trilinear or stored
+    shape: str  # shape of its elements: box, parallelepiped (any other), trilinear or stored
     work: str  # operator, or merged: an iteration of merged CG
     access: str  # access to surface points, as `weft.Poisson.choices` names it
 
@@ -44,7 +44,7 @@ def recorded() -> dict[Kernel, Mix]:
 def combined(mixes: Mapping[Kernel, Mix], kernel: Kernel) -> Mix | None:
     """The mix of a kernel of a counted order.
 
-    The shape affects only the planes of a block, and access and work affect everything else, so the differences add up.
+    The shape affects only arithmetic, and access and work affect everything else, so the differences add up.
     """
 
     def of(shape: str, work: str, access: str) -> Mix | None:

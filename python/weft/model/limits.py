@@ -51,7 +51,7 @@ def by_instructions(size: Size, method: Method, work: str, access: str, vectors:
     if core is None or method.kernels != "simd" or size.word != 8:
         return None
     total: instructions.Mix = {}
-    for shape, count in method.shapes(size).items():
+    for shape, count in method.kinds_of_metric(size).items():
         mix = instructions.mix(instructions.Kernel(vectors, size.order, shape, work, access)) if count else {}
         if mix is None:
             return None

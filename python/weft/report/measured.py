@@ -74,6 +74,7 @@ class OperatorRow(TypedDict, total=False):
     gflops: float
     dofs_per_second: float
     elements_by_shape: dict[str, int]
+    boxes: int
     access: str
     flops: float
     bytes: float

@@ -52,6 +52,7 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
     figures["dofs_per_second"] = figures["dofs"] / seconds if seconds > 0.0 else None
     record["choices"]["algorithm"] = result.algorithm
     figures["elements_by_shape"] = dict(operator.elements_by_shape)
+    figures["boxes"] = operator.boxes
     figures["memory_bytes"] = memory_bytes(operator.memory_bytes, comm)
     figures["memory_bytes_per_point"] = sum(figures["memory_bytes"].values()) / figures["points"]
     if cycled(case):  # Nekbone counts the flops of an iteration without a multigrid cycle
@@ -63,6 +64,7 @@ def finish(record: Record, case: PoissonCase, operator: Poisson, result: CgResul
         geometry=operator.geometry,
         stored_elements=operator.elements_by_shape["stored"],
         parallelepipeds=operator.elements_by_shape["parallelepiped"],
+        boxes=operator.boxes,
         kernels=operator.kernels,
         algorithm=result.algorithm,
         preconditioner=case.solver.preconditioner,
