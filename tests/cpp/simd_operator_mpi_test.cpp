@@ -422,7 +422,7 @@ TEST(SimdOperator, BlocksTakeTheSamePlacesOfEqualBricks) {
     return std::accumulate(index.runs, index.runs + points, 0.0) / static_cast<double>(points);
   };
   // In tiles of 4 x 4 x 4 elements, which is how make_box orders them.
-  // With neighbours as lanes it would be 0.43.
+  // With neighbours as lanes it would be at most 0.57.
   EXPECT_GT(runs(test::box_of({8, 8, 8}, "none", mpi::Comm::self())), 0.7);
   EXPECT_GT(runs(test::box_of({16, 8, 8}, "none", mpi::Comm::self())), 0.7);
 }

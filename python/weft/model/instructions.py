@@ -68,7 +68,7 @@ def combined(mixes: Mapping[Kernel, Mix], kernel: Kernel) -> Mix | None:
 def mix(kernel: Kernel, mixes: Mapping[Kernel, Mix] | None = None) -> Mix | None:
     """The mix of a kernel, between orders that were counted by interpolation; None beyond them."""
     mixes = recorded() if mixes is None else mixes
-    orders = sorted({k.order for k in mixes if k.vectors == kernel.vectors})
+    orders = sorted({k.order for k in mixes if (k.vectors, k.shape) == (kernel.vectors, kernel.shape)})
     below = max((n for n in orders if n <= kernel.order), default=None)
     above = min((n for n in orders if n >= kernel.order), default=None)
     if below is None or above is None:
