@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 from weft.model.fabric import fabric
@@ -21,21 +22,24 @@ def halo_of(
     return halo(ranks, box, order, machine.ranks_per_node, corners=corners, periodic=periodic, groups=groups)
 
 
-def transfer_seconds(
-    machine: Machine,
-    ranks: int,
-    sent: Halo,
-    bytes_per_point: float,
-    path: Path = "direct",
-    *,
-    shared: bool = True,
-) -> float:
-    """Time (s) of an exchange: messages inside the node, then network messages.
+def waiting_seconds(machine: Machine, near: float, far: float) -> float:
+    """Time (s) that messages of no size take which a rank sends at once, inside its node and over the network.
 
-    These take the longest of three times: of the rank's own link, of the node's card, and, if `shared`, of the links
-    that switches or routers share.
+    All are on their way at the same time, so the longer latency counts once. For each further message the software
+    takes the gap of LogGP (Alexandrov et al. 1995), which is the latency inside a node.
     """
-    near, far = machine.link("node"), machine.link("network")
+    inside, between = machine.link("node").latency_seconds.value, machine.link("network").latency_seconds.value
+    longer = max(inside * (near > 0), between * (far > 0))
+    return longer + min(inside, between) * max(near + far - 1, 0.0)
+
+
+def moving_seconds(machine: Machine, ranks: int, sent: Halo, bytes_per_point: float, *, shared: bool = True) -> float:
+    """Time (s) that the bytes of an exchange take: inside the node, then over the network.
+
+    There they take the longest of three times: of the rank's own link, of the node's card, and, if `shared`, of the
+    links that switches or routers share.
+    """
+    far = machine.link("network")
     leaving = max(
         sent.network_points * bytes_per_point / far.bytes_per_second.value,
         sent.busiest_node_points * bytes_per_point / machine.card_bytes_per_second,
@@ -45,8 +49,21 @@ def transfer_seconds(
         leaving = max(leaving, sent.busiest_group_points * bytes_per_point / links.group_rate)
         if links.groups == 1:  # a torus, where neighbours are at random places
             leaving = max(leaving, sent.network_points * bytes_per_point / links.random_rate)
-    seconds = near.seconds(sent.node_messages, sent.node_points * bytes_per_point)
-    seconds += sent.network_messages * far.latency_seconds.value + leaving
+    return sent.node_points * bytes_per_point / machine.link("node").bytes_per_second.value + leaving
+
+
+def transfer_seconds(
+    machine: Machine,
+    ranks: int,
+    sent: Halo,
+    bytes_per_point: float,
+    path: Path = "direct",
+    *,
+    shared: bool = True,
+) -> float:
+    """Time (s) of an exchange: of its messages, whatever their size, and of their bytes."""
+    seconds = waiting_seconds(machine, sent.node_messages, sent.network_messages)
+    seconds += moving_seconds(machine, ranks, sent, bytes_per_point, shared=shared)
     return seconds + (staging_seconds(machine, sent, bytes_per_point) if path == "staged" else 0.0)
 
 
@@ -92,12 +109,18 @@ def counted_exchange(
     turns with what the processor does for messages itself, so that much of an exchange always shows.
     """
     traffic = machine.traffic[workload]  # type: ignore[index]
-    counted = Halo(
-        sent.node_points * traffic.volume, min(sent.node_messages, 1) * traffic.exchanges,
-        sent.network_points * traffic.volume, min(sent.network_messages, 1) * traffic.exchanges,
-        sent.busiest_node_points * traffic.volume, sent.busiest_group_points * traffic.volume,
-    )  # fmt: skip
-    travel = transfer_seconds(machine, ranks, counted, bytes_per_point, path)
+    counted = replace(
+        sent,
+        node_points=sent.node_points * traffic.volume,
+        network_points=sent.network_points * traffic.volume,
+        busiest_node_points=sent.busiest_node_points * traffic.volume,
+        busiest_group_points=sent.busiest_group_points * traffic.volume,
+    )
+    latencies = min(sent.node_messages, 1) * machine.link("node").latency_seconds.value
+    latencies += min(sent.network_messages, 1) * machine.link("network").latency_seconds.value
+    travel = traffic.exchanges * latencies + moving_seconds(machine, ranks, counted, bytes_per_point)
+    if path == "staged":
+        travel += staging_seconds(machine, counted, bytes_per_point)
     data = counted.network_points * bytes_per_point
     fixed = traffic.exchanges * machine.constant("exchange_seconds", workload)
     return {
