@@ -5,9 +5,9 @@
 No rank runs. The meshes are refined to about 400,000 elements and cut by weft's partitioner; who shares which point
 comes from weft's numbering of points. Each message then takes the route of the machine's topology. A machine with fewer
 nodes than a job needs gets more groups, leaves or routers of the same kind. Ranks fill nodes, and nodes groups, in
-order. Times are those of `weft.model.project`: latencies of a rank's messages, then the longest of what the rank, the
-card of its node, and the busiest link between switches need; `crystal` takes this once per step and packs with a kernel
-before and after each. Meshes: a box, and ../shared/data/meshes/hemi.re2.
+order. Times are those of `weft.model.project`: a latency, a gap for each further message of a rank, and then the
+longest of what the rank, the card of its node, and the busiest link between switches need. `crystal` takes this once
+per step and packs with a kernel before and after each. Meshes: a box, and ../shared/data/meshes/hemi.re2.
 """
 
 from __future__ import annotations
@@ -225,7 +225,9 @@ def step_seconds(where: Place, source: Ints, target: Ints, size: Floats, ranks: 
     out = a != b
     count = [np.bincount(source[m], minlength=ranks) for m in (~out, out)]
     data = [np.bincount(source[m], weights=size[m], minlength=ranks) for m in (~out, out)]
-    latency = count[0] * near.latency_seconds.value + count[1] * far.latency_seconds.value
+    slowest = np.maximum((count[0] > 0) * near.latency_seconds.value, (count[1] > 0) * far.latency_seconds.value)
+    gap = min(near.latency_seconds.value, far.latency_seconds.value)
+    latency = slowest + gap * np.maximum(count[0] + count[1] - 1, 0)
     leaving = np.bincount(a[out], weights=size[out], minlength=1)
     pair, inverse = np.unique(a[out] * (int(max(a.max(), b.max())) + 1) + b[out], return_inverse=True)
     together = np.bincount(inverse, weights=size[out], minlength=len(pair))
