@@ -73,12 +73,15 @@ def problem(resources, hot):
     return "no registers reported" if resources["registers"] <= 0 else None
 
 
+def use_cache():
+    os.environ["WEFT_CACHE"] = CACHE
+
+
 @pytest.fixture(scope="module")
 def pool():
     # New processes: the MPI and OpenMP of this one do not survive a fork.
     processors = len(os.sched_getaffinity(0))
-    set_cache = {"initializer": os.environ.__setitem__, "initargs": ("WEFT_CACHE", CACHE)}
-    with ProcessPoolExecutor(processors, mp_context=get_context("spawn"), **set_cache) as processes:
+    with ProcessPoolExecutor(processors, mp_context=get_context("spawn"), initializer=use_cache) as processes:
         yield processes
 
 
