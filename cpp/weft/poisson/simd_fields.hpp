@@ -1,5 +1,5 @@
-// The passes of simd_sweep.hpp over several fields at a time, so that a block's index and geometry come from memory
-// only for the first field.
+// Passes like those of simd_sweep.hpp over several fields at a time, so that the index and the geometry of a block are
+// read from memory only for the first field.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace weft::poisson {
 
 inline constexpr int max_fields = 4;  // in one pass
 
-// sweeps: one per field. scratch: scratch_vectors(N) vectors, aligned.
+// Runs sweeps, one per field, over blocks. scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Sweep>
 void run_fields(const SimdElements<T>& d, const space::Plan& plan, Sweep* sweeps, int fields, Range chunk, T* scratch) {
   constexpr int n = N + 1;
@@ -53,7 +53,7 @@ struct ComponentSweep {
 
     Parts() = default;
     WEFT_ALWAYS_INLINE Parts(const Parts& o) { *this = o; }
-    // One by one: a copy of all at once would go through memory.
+    // Member by member: a copy of the whole would go through memory.
     WEFT_ALWAYS_INLINE Parts& operator=(const Parts& o) {
       WEFT_UNROLL_ALL for (int s = 0; s < component_sums; ++s) of[s] = o.of[s];
       return *this;
@@ -68,7 +68,7 @@ struct ComponentSweep {
     WEFT_ALWAYS_INLINE Vec<T> masked(std::int64_t i, Vec<T> v, Load&& in) const {
       return to.m != nullptr ? in(to.m + i) * v : v;
     }
-    // The new p of one vector's worth. in, out: how `count` entries are read and written.
+    // Updates one vector of entries and returns the new p. in, out: as in for_vectors().
     template <class Load, class Store>
     WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) {
       const Vec<T> p = in(to.p + i);
@@ -124,19 +124,19 @@ struct ComponentSweep {
                    [&](std::int64_t i, auto&& in, auto&&) WEFT_LAMBDA_INLINE { at.products(i, in(at.to.v + i), in); });
     keep(at);
   }
-  // The last step: x += ax p.
+  // The update after the last iteration: x += ax p.
   void solution(Range range) const {
     for_vectors<T>(range, [to = entries.to, ax = entries.by.ax](std::int64_t i, auto&& in, auto&& out)
                               WEFT_LAMBDA_INLINE { out(to.x + i, in(to.x + i) + ax * in(to.p + i)); });
   }
-  // The sums in vector registers are added to double precision block by block.
+  // Adds the sums in vector registers to those in double precision, after every block.
   void finish_block() {
     for (int s = 0; s < component_sums; ++s) sums[s] += simd::sum<T>(entries.parts.of[s]);
     entries.parts = Parts{};
   }
 };
 
-// The pass of one order.
+// The function compiled for one order.
 template <class T>
 struct FieldPasses {
   void (*iterate)(const SimdElements<T>&, const space::Plan&, ComponentSweep<T>* sweeps, int fields, Range, T* scratch);

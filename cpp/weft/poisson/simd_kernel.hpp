@@ -1,14 +1,14 @@
 // The arithmetic of a block of elements, one element per vector lane: y_L = S_L u by sum factorisation.
 //
-// A block is worked in three passes, so that only two arrays of it, U and Q, live in the second cache:
+// A block is processed in three passes, so that only two of its arrays, U and Q, are in the second-level cache:
 //   columns in t: u read from the vector into U; Q = d u / dt
 //   planes k:     d/dr and d/ds, the metric, their transposes: U = (d/dr)^T f_r + (d/ds)^T f_s, Q = f_t
 //   columns in t: U + (d/dt)^T Q added to the vector
-// For elements with right angles S = K_r + K_s + K_t, with matrices of one direction each:
+// For elements with right angles, S = K_r + K_s + K_t, where each matrix acts along one direction:
 //   columns in t: u read into U
 //   planes k:     Q = K_r u + K_s u
 //   columns in t: Q + K_t u added to the vector
-// A sweep (simd_sweep.hpp) says what reading and adding mean.
+// A sweep (simd_sweep.hpp) defines what reading and adding do.
 #pragma once
 
 #include <algorithm>
@@ -32,20 +32,20 @@ using simd::Vec;
 using space::cube;
 using space::Vec3;
 
-// Up to as many vectors as a CG iteration with a preconditioner reads.
+// For at most as many vectors as a CG iteration with a preconditioner reads.
 template <class T>
 using Ahead = simd::Ahead<T, 5>;
 
 template <class T>
 struct SimdElements;
 
-// What is done to a block's columns between their two passes: derivatives within planes and the metric, on U and Q.
+// The middle pass: derivatives within the planes of a block, and the metric.
 template <class T>
 using PlanesOfBlock = void (*)(const SimdElements<T>&, std::int64_t block, Ahead<T>&, Vec<T>* U, Vec<T>* Q);
 
 template <class T>
 struct PlanesByShape {
-  PlanesOfBlock<T> affine, trilinear, stored;  // boxes have their own
+  PlanesOfBlock<T> affine, trilinear, stored;  // boxes: box_planes()
   PlanesOfBlock<T> of(mesh::Shape shape) const {
     return shape == mesh::Shape::affine ? affine : shape == mesh::Shape::trilinear ? trilinear : stored;
   }
@@ -55,41 +55,42 @@ struct PlanesByShape {
 template <class T>
 struct SimdElements {
   space::BlockIndex blocks;
-  const T* forward;            // D by even and odd parts, see simd::contract()
-  const T* transposed;         // D^T the same way
-  const T* stiffness;          // D^T diag(weights) D the same way, see simd::contract() of between_points.hpp
+  const T* forward;            // D by even and odd parts, for simd::contract()
+  const T* transposed;         // D^T in the same form
+  const T* stiffness;          // D^T diag(weights) D in the form of between_points.hpp
   const T* points;             // [n] GLL
   const T* weights;            // [n]
   const T* factors;            // [stored blocks][n^3][6][lanes]
-  const std::int32_t* stored;  // [blocks]: place among the stored blocks
-  const T* maps;               // [blocks][8][3][lanes] coefficients of the others' trilinear maps (mesh/trilinear.hpp)
-  const mesh::Shape* shapes;   // [blocks]; curved: the metric is stored
+  const std::int32_t* stored;  // [blocks]: position among the stored blocks
+  const T* maps;               // [blocks][8][3][lanes]: of the trilinear maps of other blocks (mesh/trilinear.hpp)
+  const mesh::Shape* shapes;   // [blocks]; curved if the metric is stored
   PlanesByShape<T> planes;
 };
 
-// Planes are padded so that a column does not fall into one set of the first cache.
+// Planes are padded, so that the points of a column are not all in the same set of the first-level cache.
 template <int n>
 inline constexpr int plane_stride = n * n + 1;
 
-// Between U and Q: one point's do not fall into one set of the first cache either.
+// The distance from U to Q, so that the values of a point in both are not in the same set either.
 inline constexpr int scratch_gap = 3;
 constexpr int scratch_vectors(int order) {
   const int n = order + 1;
   return 2 * n * (n * n + 1) + scratch_gap;
 }
 
-// How far ahead factors are prefetched, in vectors of six per point: far enough to hide memory latency behind the
-// arithmetic of some rows, near enough to stay in the second-level cache (measured: 3 to 48 KiB do, 32 is best).
+// How far ahead factors are prefetched, in vectors, of which a point has six. This is far enough to hide the latency of
+// memory behind the arithmetic of some rows, and near enough for the factors to stay in the second-level cache
+// (measured: from 3 to 48 KiB are good, 32 KiB is best).
 inline constexpr int factors_ahead = 512;
 
-// Coefficient m of a block's maps.
+// Coefficient m of the maps of a block.
 template <class T>
 WEFT_ALWAYS_INLINE Vec3<T> map_coefficient(const T* maps, int m) {
   constexpr int lanes = simd::lanes<T>;
   return {load(maps + 3 * m * lanes), load(maps + (3 * m + 1) * lanes), load(maps + (3 * m + 2) * lanes)};
 }
 
-// Prefetches a share of the maps of the block after this one, for plane k of n.
+// Prefetches part k of n of the maps of the next block.
 template <int n, class T>
 WEFT_ALWAYS_INLINE void maps_ahead(const SimdElements<T>& d, std::int64_t block, int k) {
   constexpr int vectors = 24, share = (vectors + n - 1) / n;
@@ -313,7 +314,7 @@ WEFT_ALWAYS_INLINE void stiffness(const SimdElements<T>& d, const Vec<T> (&u)[n]
   simd::contract<n, n, true, T>(d.stiffness, u, out);
 }
 
-// The middle pass for them.
+// The middle pass for elements with right angles.
 template <int n, class T>
 __attribute__((noinline)) void box_planes(const SimdElements<T>& d, std::int64_t block, Vec<T> rr, Vec<T> ss,
                                           Ahead<T>& ahead, const Vec<T>* __restrict__ U, Vec<T>* __restrict__ Q) {
@@ -342,21 +343,21 @@ __attribute__((noinline)) void box_planes(const SimdElements<T>& d, std::int64_t
   }
 }
 
-// One block. A sweep has
-//   source(), target()   vectors read and added to by index
-//   entries              of a type Entries, with, for `lanes` entries in a row that this block alone touches:
-//     read(entry)          the values to compute with
-//     write(entry, v)      the result for those
-//   keep(entries)        takes the sums of a copy of entries: in a copy, pointers and sums stay in registers, while a
-//                        store to a vector could change any other object for all that the compiler knows
-//   ahead                the entries that the next block touches first
+// Processes one block. A sweep has
+//   source(), target()   the vectors that are read, and added to, by index
+//   entries              of a type Entries, which handles `lanes` contiguous entries that only this block touches:
+//     read(entry)          returns the values to compute with
+//     write(entry, v)      takes the result
+//   keep(entries)        takes the sums from a copy of `entries`. In a copy, pointers and sums stay in registers;
+//                        otherwise the compiler must assume that any store to a vector changes them
+//   ahead                prefetches the entries that the next block touches first
 template <int N, class T, class Sweep>
 WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std::int64_t block, Vec<T>* __restrict__ U,
                                     Vec<T>* __restrict__ Q) {
   using V = Vec<T>;
   constexpr int n = N + 1, stride = plane_stride<n>;
   const space::BlockColumns<n, T> columns(d.blocks, block);
-  // Columns of few rows do not repay the copies.
+  // Short columns do not repay the copies.
   constexpr bool copied = n > 6;
   using Entries = std::conditional_t<copied, typename Sweep::Entries, typename Sweep::Entries&>;
 

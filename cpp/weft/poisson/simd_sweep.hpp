@@ -1,5 +1,5 @@
-// What a pass over the blocks of a rank does besides the arithmetic of the elements: the operator alone, a full CG
-// iteration, or a smoothing step. Compiled once per order and scalar type (simd_order.hpp).
+// Passes over the blocks of a rank: the operator alone, a whole CG iteration, or a smoothing step. A sweep defines what
+// is done in addition to the arithmetic of the elements. Compiled once per order and scalar type (simd_order.hpp).
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace weft::poisson {
 using simd::store;
 using space::Range;
 
-// f(i, in, out) for the vectors of a range, one after the other: in(a + i) reads and out(a + i, v) writes as many
-// entries as are left, a whole vector but for the last.
+// Calls f(i, in, out) for every vector of a range, in order. in(a + i) reads a vector and out(a + i, v) writes one; for
+// the last vector of the range, only the entries that are left.
 template <class T, class F>
 WEFT_ALWAYS_INLINE void for_vectors(Range range, F&& f) {
   constexpr int lanes = simd::lanes<T>;
@@ -55,7 +55,7 @@ struct OperatorSweep {
   void finish_block() {}
 };
 
-// One iteration j of preconditioned CG (preconditioner d, or none) on entries of the vectors, in one pass:
+// One iteration of preconditioned CG (preconditioner d, or none) in one pass:
 //   before an entry is touched    x += ax p + bx z, z = d r            (every second iteration, see MergedCg)
 //                                 r -= alpha v,  p = d r + beta p,  v = lambda p
 //   elements                      v += S p
@@ -84,7 +84,7 @@ struct CgSweep {
     Vec<T> rr{}, rz{}, pv{}, zv{}, vdv{};
 
     Parts() = default;
-    // One by one: a copy of all at once would go through memory.
+    // Member by member: a copy of the whole would go through memory.
     WEFT_ALWAYS_INLINE Parts(const Parts& o) : rr(o.rr), rz(o.rz), pv(o.pv), zv(o.zv), vdv(o.vdv) {}
     WEFT_ALWAYS_INLINE Parts& operator=(const Parts& o) {
       rr = o.rr, rz = o.rz, pv = o.pv, zv = o.zv, vdv = o.vdv;
@@ -100,7 +100,7 @@ struct CgSweep {
     Scalars s;
     Parts parts;
 
-    // One vector's worth: the new p. in, out: how `count` entries are read and written.
+    // Updates one vector of entries and returns the new p. in, out: as in for_vectors().
     template <class Load, class Store>
     WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) {
       Vec<T> ri = in(r + i), pi = in(p + i);
@@ -157,7 +157,7 @@ struct CgSweep {
                    [&](std::int64_t i, auto&& in, auto&&) WEFT_LAMBDA_INLINE { at.products(i, in(at.v + i), in); });
     keep(at);
   }
-  // The vector sums go to double precision block by block.
+  // Adds the sums in vector registers to those in double precision, after every block.
   void finish_block() {
     const auto [rr, rz, pv, zv, vdv] = entries.parts;
     sums += {simd::sum<T>(rr), simd::sum<T>(rz), simd::sum<T>(pv), simd::sum<T>(zv), simd::sum<T>(vdv)};
@@ -168,20 +168,20 @@ struct CgSweep {
 // A Chebyshev step on the diagonal d, then the operator, in one pass over the blocks:
 //   before an entry is touched    r -= v,  z = a z + c d r,  x += s z,  v = lambda y
 //   elements                      v += S y
-//   after it was touched last     v = b - v, where the residual of x is asked for
-// y is z, the next step's direction; or x, for its residual.
+//   after it was touched last     v = b - v, if the residual of x is requested
+// y is z, the direction of the next step; or x if its residual is requested.
 template <class T>
 struct ChebyshevSweep {
   struct Vectors {
-    const T* r;  // what v is subtracted from
-    T* kept;     // where the difference goes; nullptr: nowhere
+    const T* r;  // v is subtracted from it
+    T* kept;     // receives the difference, unless nullptr
     T *z, *v, *x;
     const T *d, *b;
   };
   struct Step {
     T lambda, a, c, s;
-    bool subtract;  // v, else r is the residual already
-    bool fresh;     // x starts from 0, whatever it holds
+    bool subtract;  // subtract v; if false, r is already the residual
+    bool fresh;     // x starts from 0; its values are not read
     bool residual;
   };
 
@@ -191,7 +191,7 @@ struct ChebyshevSweep {
 
     const T* source() const { return step.residual ? to.x : to.z; }
 
-    // The new y of one vector's worth. in, out: how `count` entries are read and written.
+    // Updates one vector of entries and returns the new y. in, out: as in for_vectors().
     template <class Load, class Store>
     WEFT_ALWAYS_INLINE Vec<T> update(std::int64_t i, Load&& in, Store&& out) const {
       Vec<T> r = in(to.r + i);
@@ -228,7 +228,7 @@ struct ChebyshevSweep {
       out(at.to.v + i, at.step.lambda * y);
     });
   }
-  // Without the operator.
+  // A step without the operator.
   void update_only(Range range) const {
     for_vectors<T>(range,
                    [at = entries](std::int64_t i, auto&& in, auto&& out) WEFT_LAMBDA_INLINE { at.update(i, in, out); });
@@ -241,7 +241,7 @@ struct ChebyshevSweep {
   void finish_block() {}
 };
 
-// scratch: scratch_vectors(N) vectors, aligned.
+// Runs a sweep over blocks. scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Sweep>
 void run_blocks(const SimdElements<T>& d, const space::Plan& plan, Sweep& sweep, Range chunk, T* scratch) {
   constexpr int n = N + 1;
@@ -259,7 +259,7 @@ void run_blocks(const SimdElements<T>& d, const space::Plan& plan, Sweep& sweep,
   }
 }
 
-// The passes of one order.
+// The functions compiled for one order.
 template <class T>
 struct SimdPasses {
   template <class Sweep>
