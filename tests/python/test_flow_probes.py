@@ -161,7 +161,7 @@ def test_series_on_ranks_and_after_a_restart_are_those_of_one_run(tmp_path) -> N
         (["probes.p.at=[0,0,0]", "probes.p.fields=['heat']"], "'probes.p.fields': found 'heat'; allowed: velocity"),
         (["probes.p.at=[0,0,0]", "probes.p.to=[0,0,0]"], "has no length; give two different ends"),
         (["probes.p.at=[0,0,0]", "probes.p.to=[1,0,0]", "probes.p.across=[2,0,0]"], "lie on one line"),
-        (["probes.p.at=[0,0,0]", "probes.p.across=[2,0,0]"], "across is given without to"),
+        (["probes.p.at=[0,0,0]", "probes.p.across=[2,0,0]"], "'across' is given without 'to'"),
         (["probes.p.at=[0,0,0]", "probes.p.to=[1,0,0]", "probes.p.counts=[1,5]"], "at least 2 points"),
         (
             ["probes.p.at=[0,0,0]", "probes.p.to=[1,0,0]", "probes.p.across=[0,1,0]", "probes.p.counts=[5]"],

@@ -140,7 +140,7 @@ class TimeSection(TimeSpan):
         sets="time_order",
     )
     first_step_halvings: int = option(
-        6, "h: split the first step, of low order, into dt / 2^h, dt / 2^h, dt / 2^(h-1), ..., dt / 2; 0: do not split",
+        6, "h: divide the first step, which is of low order, into dt / 2^h, dt / 2^h, dt / 2^(h-1), ..., dt / 2; 0: no",
         ge=0, le=20, sets="first_step_halvings",
     )  # fmt: skip
     warmup: int = option(2, "steps run before timing starts", unit="steps", ge=0)
@@ -212,7 +212,7 @@ class ProbeSection(Section):
             if len(value) != 3 and (value or key == "at"):
                 raise ValueError(f"{key} = {list(value)}; allowed: three coordinates, such as {key} = [1.0, 0.5, 0.0]")
         if self.across and not self.to:
-            raise ValueError("across is given without to; a plane needs at, to and across")
+            raise ValueError("'across' is given without 'to': a plane needs the keys 'at', 'to' and 'across'")
         along = [y - x for x, y in zip(self.at, self.to, strict=bool(self.to))]
         up = [y - x for x, y in zip(self.at, self.across, strict=bool(self.across))]
         if self.to and not any(along):
