@@ -18,8 +18,8 @@ run: all
 # Order 13 is left to the tests of kernels that are compiled on first use.
 test_orders := 1;2;3;4;5;6;7;8;9;10;11;12;14;15
 
-# Two more than there are processors, since programs of tests often wait.
-test_workers = $(shell expr $(JOBS) + 2)
+# One more than there are processors, since programs of tests often wait.
+test_workers = $(shell expr $(JOBS) + 1)
 
 test: all $(VENV)/tools
 	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
@@ -27,7 +27,7 @@ test: all $(VENV)/tools
 	$(bin)/mypy
 	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON "-DWEFT_ORDERS=$(test_orders)" -DWEFT_TYPES=all > build/configure.log || { cat build/configure.log; exit 1; }
 	cmake --build build --parallel $(JOBS)
-	OMP_NUM_THREADS=1 timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(shell expr $(JOBS) + 1) --timeout 600
+	OMP_NUM_THREADS=1 timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
 	@cmake/setup.sh module
 	OMP_NUM_THREADS=1 timeout 2400 $(bin)/python -m pytest --timeout 600 --numprocesses $(test_workers) --dist loadfile
 
