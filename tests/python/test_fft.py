@@ -271,7 +271,7 @@ def test_a_wrong_array_on_one_rank_is_one_error_on_all_and_no_rank_waits():
                 texts.append(str(error))
         assert len(texts) == 3 and len(set(comm.allgather(tuple(texts)))) == 1, texts
         assert "1 x 2 x 3" in texts[0] and "rank 1" in texts[0], texts
-        assert "the same call" in texts[1] and "number of variables" in texts[2], texts
+        assert "different calls" in texts[1] and "number of variables" in texts[2], texts
         plan.forward(good)
     """
     done = mpi_run(3, code)
