@@ -103,19 +103,13 @@ void Transfer<T>::set_up_simd() {
   const std::vector<std::int32_t> points = coarse_index();
   const std::int64_t each = cube(c);
   const auto zero = static_cast<std::int32_t>(coarse_.entries() - 1);
-  const bool threads = fine_.space().blocks()->plan().threads > 1;
+  const int threads = fine_.space().blocks()->plan().threads;
   std::vector<std::int32_t> index(blocks * each * lanes, zero);
   for (std::int64_t e = 0; e < fine_.space().elements(); ++e)
     for (std::int64_t p = 0; p < each; ++p) index[((e / lanes) * each + p) * lanes + e % lanes] = points[e * each + p];
   conflict_.assign(blocks, 0);
-  for (std::int64_t q = 0; q < blocks * each; ++q) {
-    const std::int32_t* at = index.data() + q * lanes;
-    for (int l = 0; l < lanes; ++l) {
-      if (threads && at[l] == zero) conflict_[q / each] = 1;
-      for (int m = 0; m < l; ++m)
-        if (at[l] == at[m] && at[l] != zero) conflict_[q / each] = 1;
-    }
-  }
+  for (std::int64_t q = 0; q < blocks * each; ++q)
+    conflict_[q / each] |= space::conflict(index.data() + q * lanes, lanes, zero, threads);
   index_ = device::Array<std::int32_t>(device, index);
   simd_ = {c, interpolation_.data(), index_.data(), conflict_.data(), zero, speaks_.data()};
 }

@@ -57,15 +57,16 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   return plan;
 }
 
-// Whether two of `lanes` entries, other than `zero`, are equal.
-bool two_alike(const std::int32_t* entries, int lanes, std::int32_t zero) {
-  for (int l = 1; l < lanes; ++l)
+}  // namespace
+
+bool conflict(const std::int32_t* entries, int lanes, std::int32_t zero, int threads) {
+  for (int l = 0; l < lanes; ++l) {
+    if (threads > 1 && entries[l] == zero) return true;
     for (int m = 0; m < l; ++m)
       if (entries[l] == entries[m] && entries[l] != zero) return true;
+  }
   return false;
 }
-
-}  // namespace
 
 std::vector<Range> pieces(Range range) {
   constexpr std::int64_t most = 8192;  // entries
@@ -94,9 +95,7 @@ Blocks::Blocks(const Numbering& numbering, const std::shared_ptr<device::Device>
       std::uint8_t run = from[v + lanes - 1] != zero;
       for (int l = 1; l < lanes; ++l) run &= from[v + l] == from[v] + l;
       runs_[(b * surface + v - inside) / lanes] = run;
-      if (run != 0 || conflict_[b] != 0) continue;
-      const bool masked = numbering.threads > 1 && std::find(from + v, from + v + lanes, zero) != from + v + lanes;
-      conflict_[b] = masked || two_alike(from + v, lanes, zero);
+      if (run == 0 && conflict_[b] == 0) conflict_[b] = conflict(from + v, lanes, zero, numbering.threads);
     }
     bool in_a_row = inside > 0;
     for (std::int64_t i = 1; i < inside; ++i) in_a_row = in_a_row && from[i] == from[0] + i;

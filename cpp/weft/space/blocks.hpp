@@ -17,6 +17,11 @@ namespace weft::space {
 
 struct Numbering;
 
+// Whether values cannot be added to the entries of `lanes` points as one vector: two points have the same entry, or,
+// with several threads, one has the entry of masked points, `zero`, which all threads have in common. (A single thread
+// may add anything to that one.)
+bool conflict(const std::int32_t* entries, int lanes, std::int32_t zero, int threads);
+
 // Divides a range into pieces, each processed by one thread.
 std::vector<Range> pieces(Range range);
 
