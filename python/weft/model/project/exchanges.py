@@ -33,11 +33,19 @@ def waiting_seconds(machine: Machine, near: float, far: float) -> float:
     return longer + min(inside, between) * max(near + far - 1, 0.0)
 
 
-def moving_seconds(machine: Machine, ranks: int, sent: Halo, bytes_per_point: float, *, shared: bool = True) -> float:
-    """Time (s) that the bytes of an exchange take: inside the node, then over the network.
+def moving_seconds(
+    machine: Machine,
+    ranks: int,
+    sent: Halo,
+    bytes_per_point: float,
+    path: Path = "direct",
+    *,
+    shared: bool = True,
+) -> float:
+    """Time (s) that the bytes of an exchange take: inside the node, over the network, and through the host if staged.
 
-    There they take the longest of three times: of the rank's own link, of the node's card, and, if `shared`, of the
-    links that switches or routers share.
+    On the network they take the longest of three times: of the rank's own link, of the node's card, and, if `shared`,
+    of the links that switches or routers share.
     """
     far = machine.link("network")
     leaving = max(
@@ -49,7 +57,8 @@ def moving_seconds(machine: Machine, ranks: int, sent: Halo, bytes_per_point: fl
         leaving = max(leaving, sent.busiest_group_points * bytes_per_point / links.group_rate)
         if links.groups == 1:  # a torus, where neighbours are at random places
             leaving = max(leaving, sent.network_points * bytes_per_point / links.random_rate)
-    return sent.node_points * bytes_per_point / machine.link("node").bytes_per_second.value + leaving
+    seconds = sent.node_points * bytes_per_point / machine.link("node").bytes_per_second.value + leaving
+    return seconds + (staging_seconds(machine, sent, bytes_per_point) if path == "staged" else 0.0)
 
 
 def transfer_seconds(
@@ -62,9 +71,8 @@ def transfer_seconds(
     shared: bool = True,
 ) -> float:
     """Time (s) of an exchange: of its messages, whatever their size, and of their bytes."""
-    seconds = waiting_seconds(machine, sent.node_messages, sent.network_messages)
-    seconds += moving_seconds(machine, ranks, sent, bytes_per_point, shared=shared)
-    return seconds + (staging_seconds(machine, sent, bytes_per_point) if path == "staged" else 0.0)
+    waiting = waiting_seconds(machine, sent.node_messages, sent.network_messages)
+    return waiting + moving_seconds(machine, ranks, sent, bytes_per_point, path, shared=shared)
 
 
 def staging_seconds(machine: Machine, sent: Halo, bytes_per_point: float) -> float:
@@ -118,9 +126,7 @@ def counted_exchange(
     )
     latencies = min(sent.node_messages, 1) * machine.link("node").latency_seconds.value
     latencies += min(sent.network_messages, 1) * machine.link("network").latency_seconds.value
-    travel = traffic.exchanges * latencies + moving_seconds(machine, ranks, counted, bytes_per_point)
-    if path == "staged":
-        travel += staging_seconds(machine, counted, bytes_per_point)
+    travel = traffic.exchanges * latencies + moving_seconds(machine, ranks, counted, bytes_per_point, path)
     data = counted.network_points * bytes_per_point
     fixed = traffic.exchanges * machine.constant("exchange_seconds", workload)
     return {
