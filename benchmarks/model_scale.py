@@ -31,6 +31,7 @@ from weft.mesh_io.arrays import from_arrays
 from weft.mesh_io.partition import partition
 from weft.model import crystal, network
 from weft.model.machine import Machine, load
+from weft.model.project.exchanges import waiting_seconds
 from weft.report.plots import STYLE, save, style
 
 Ints = NDArray[np.int64]
@@ -223,11 +224,8 @@ def step_seconds(where: Place, source: Ints, target: Ints, size: Floats, ranks: 
     near, far = machine.link("node"), machine.link("network")
     a, b = source // machine.ranks_per_node, target // machine.ranks_per_node
     out = a != b
-    count = [np.bincount(source[m], minlength=ranks) for m in (~out, out)]
+    counts = [np.bincount(source[m], minlength=ranks).tolist() for m in (~out, out)]
     data = [np.bincount(source[m], weights=size[m], minlength=ranks) for m in (~out, out)]
-    slowest = np.maximum((count[0] > 0) * near.latency_seconds.value, (count[1] > 0) * far.latency_seconds.value)
-    gap = min(near.latency_seconds.value, far.latency_seconds.value)
-    latency = slowest + gap * np.maximum(count[0] + count[1] - 1, 0)
     leaving = np.bincount(a[out], weights=size[out], minlength=1)
     pair, inverse = np.unique(a[out] * (int(max(a.max(), b.max())) + 1) + b[out], return_inverse=True)
     together = np.bincount(inverse, weights=size[out], minlength=len(pair))
@@ -236,7 +234,7 @@ def step_seconds(where: Place, source: Ints, target: Ints, size: Floats, ranks: 
     for takes, link in where.links(pair // nodes, pair % nodes):
         load += np.bincount(link[takes], weights=together[takes], minlength=len(load))
     parts = {
-        "latency": float(latency.max()),
+        "latency": max(waiting_seconds(machine, *messages) for messages in set(zip(*counts, strict=True))),
         "links in a node": float(data[0].max()) / near.bytes_per_second.value,
         "rank's link": float(data[1].max()) / far.bytes_per_second.value,
         "node's card": float(leaving.max(initial=0.0)) / machine.card_bytes_per_second,
