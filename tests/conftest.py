@@ -14,6 +14,9 @@ settings.register_profile("explore", deadline=None, print_blob=True, suppress_he
 settings.register_profile("fixed", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("fixed")
 
+# The kernels that were compiled for tests (cpp/weft/kernels/CMakeLists.txt).
+os.environ["WEFT_TEST_KERNELS"] = "1"
+
 # Without a home that can be written each process would compile kernels and look for fonts anew.
 if not os.access(os.environ.get("HOME", ""), os.W_OK) and "XDG_CACHE_HOME" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="weft-cache-")

@@ -6,6 +6,7 @@
 
 int main(int argc, char** argv) {
   setenv("WEFT_FFT_PATH", WEFT_TEST_FFT_PATH, 0);  // the libraries of the Python environment, as the package finds them
+  setenv("WEFT_TEST_KERNELS", "1", 0);
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   testing::InitGoogleTest(&argc, argv);

@@ -29,7 +29,8 @@ RegisterHostKernel register_host_kernel;
 // Returns true, so that static initialisers can call it. The table must live as long as the process.
 RegisterHostTable register_host_table;
 
-// nullptr if there is none.
+// nullptr if there is none. Kernels that were compiled for tests (kernels/CMakeLists.txt) are found only if the
+// environment variable WEFT_TEST_KERNELS is set, and no other has the same name and constants.
 const HostKernel* find_host_kernel(const std::string& file, const std::string& name, const std::string& constants);
 // The same for a table of functions on vectors of that many bytes.
 const void* find_host_table(const std::string& file, const std::string& name, const std::string& constants,
