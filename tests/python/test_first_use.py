@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,6 @@ from mpi_run import COMPILING, mpi_run, run_weft
 # Portable kernels: the quickest to compile.
 CASE = ("--set", "mesh.counts=[3,2,2]", "--exchange", "pairwise:direct", "--set", "kernels=portable", "--quiet")
 ORDER = "13"
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
 
 
 def solve(tmp_path: Path, ranks: int, cache: object, order: str = ORDER, **environment: str):
@@ -30,28 +26,35 @@ def solve(tmp_path: Path, ranks: int, cache: object, order: str = ORDER, **envir
     return done, [line for line in done.stderr.splitlines() if line.startswith(COMPILING)], residual
 
 
-@pytest.fixture
-def first(tmp_path: Path, cache: Path):
-    """A first solve, with an empty cache."""
-    done, said, residual = solve(tmp_path, 1, cache)
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """What a first solve, with an empty cache, says and computes, and the cache that it leaves."""
+    folder = tmp_path_factory.mktemp("first")
+    done, said, residual = solve(folder, 1, folder / "cache")
     assert done.returncode == 0, done.stderr
     if not said:
         pytest.skip(f"weft was built with the kernels of order {ORDER} (WEFT_ORDERS)")
-    return said, residual
+    return said, residual, folder / "cache"
 
 
-def test_the_first_run_says_so_on_one_line_and_the_second_compiles_nothing(tmp_path, cache, first) -> None:
-    said, residual = first
+@pytest.fixture
+def cache(tmp_path: Path, compiled) -> Path:
+    """A copy of that cache."""
+    return Path(shutil.copytree(compiled[2], tmp_path / "cache"))
+
+
+def test_the_first_run_says_so_on_one_line_and_the_second_compiles_nothing(tmp_path, compiled, cache) -> None:
+    said, residual, first_cache = compiled
     assert len(said) == 1
     assert f"order {ORDER}" in said[0]
-    assert str(cache) in said[0]
+    assert str(first_cache) in said[0]
     done, said, again = solve(tmp_path, 1, cache)
     assert done.returncode == 0
     assert said == []
     assert again == residual
 
 
-def test_of_four_ranks_one_compiles_and_all_compute(tmp_path, cache, first) -> None:
+def test_of_four_ranks_one_compiles_and_all_compute(tmp_path, cache) -> None:
     _, said, residual = solve(tmp_path, 4, tmp_path / "other")
     assert len(said) == 1
     alone = solve(tmp_path, 4, cache)[2]
@@ -61,7 +64,7 @@ def test_of_four_ranks_one_compiles_and_all_compute(tmp_path, cache, first) -> N
 
 
 @pytest.mark.parametrize("damage", ["cut", "altered", "emptied"])
-def test_a_damaged_object_is_compiled_again(tmp_path, cache, first, damage: str) -> None:
+def test_a_damaged_object_is_compiled_again(tmp_path, compiled, cache, damage: str) -> None:
     for entry in cache.glob("*.host"):
         whole = entry.read_bytes()
         broken = {"cut": whole[: len(whole) // 2], "altered": whole[:-50] + bytes(50), "emptied": b""}[damage]
@@ -70,11 +73,11 @@ def test_a_damaged_object_is_compiled_again(tmp_path, cache, first, damage: str)
     done, said, residual = solve(tmp_path, 1, cache)
     assert done.returncode == 0, done.stderr
     assert len(said) == 1
-    assert residual == first[1]
+    assert residual == compiled[1]
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
-def test_without_a_compiler_the_error_says_what_to_do(tmp_path, first, ranks: int) -> None:
+def test_without_a_compiler_the_error_says_what_to_do(tmp_path, compiled, ranks: int) -> None:
     done, _, _ = solve(tmp_path, ranks, tmp_path / "empty", WEFT_CXX="/nowhere/g++")
     assert done.returncode != 0
     for words in ("WEFT_CXX=/nowhere/g++", "-DWEFT_ORDERS=all -DWEFT_TYPES=all", f"N={ORDER}"):
@@ -83,7 +86,7 @@ def test_without_a_compiler_the_error_says_what_to_do(tmp_path, first, ranks: in
     assert "Traceback" not in done.stderr
 
 
-def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_path, first) -> None:
+def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_path, compiled) -> None:
     file = tmp_path / "file"
     file.write_text("where the folder should be")
     done, _, _ = solve(tmp_path, 2, file)
@@ -93,14 +96,14 @@ def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_do(tmp_pat
     assert done.stderr.count("compiled on first use") == 1
 
 
-def test_without_a_cache_every_run_compiles(tmp_path, first) -> None:
+def test_without_a_cache_every_run_compiles(tmp_path, compiled) -> None:
     done, said, residual = solve(tmp_path, 1, "off")
     assert done.returncode == 0
     assert len(said) == 1
-    assert residual == first[1]
+    assert residual == compiled[1]
 
 
-def test_a_rank_that_cannot_compile_ends_all_with_one_message(tmp_path, first) -> None:
+def test_a_rank_that_cannot_compile_ends_all_with_one_message(tmp_path, compiled) -> None:
     code = f"""
         import os, sys
         from mpi4py import MPI
