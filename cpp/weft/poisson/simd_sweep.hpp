@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "weft/poisson/simd_kernel.hpp"
 #include "weft/simd/vector.hpp"
@@ -12,6 +13,50 @@ namespace weft::poisson {
 
 using simd::store;
 using space::Range;
+
+// Calls use(lane) for the first `count` lanes of `size` from `at`: by halves, since compilers make calls of memcpy, and
+// values in memory, of a loop over a number of lanes that they do not know.
+template <int at, int size, class Use>
+WEFT_ALWAYS_INLINE void for_first_lanes(int count, Use&& use) {
+  if constexpr (size > 1) {
+    constexpr int half = size / 2;
+    if ((count & half) != 0) {
+      [&]<int... l>(std::integer_sequence<int, l...>)
+          WEFT_LAMBDA_INLINE { (use(at + l), ...); }(std::make_integer_sequence<int, half>{});
+      for_first_lanes<at + half, half>(count, use);
+    } else {
+      for_first_lanes<at, half>(count, use);
+    }
+  }
+}
+
+// Like simd::load_first() and store_first(), for a count (1..lanes - 1) that the compiler does not know.
+template <class T>
+WEFT_ALWAYS_INLINE Vec<T> load_part(const T* from, int count) {
+#if defined(WEFT_AVX512)
+  return simd::load_first(from, count);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 8) {
+    const __m256i mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+    return reinterpret_cast<Vec<T>>(_mm256_maskload_pd(from, mask));
+  } else {
+    const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return reinterpret_cast<Vec<T>>(_mm256_maskload_ps(from, mask));
+  }
+#else
+  Vec<T> v{};
+  for_first_lanes<0, simd::lanes<T>>(count, [&](int lane) WEFT_LAMBDA_INLINE { v[lane] = from[lane]; });
+  return v;
+#endif
+}
+template <class T>
+WEFT_ALWAYS_INLINE void store_part(T* to, Vec<T> v, int count) {
+#if defined(WEFT_AVX512)
+  simd::store_first(to, v, count);
+#else  // AVX2 has masked stores, but they take some 20 operations on AMD's processors
+  for_first_lanes<0, simd::lanes<T>>(count, [&](int lane) WEFT_LAMBDA_INLINE { to[lane] = v[lane]; });
+#endif
+}
 
 // Calls f(i, in, out) for every vector of a range, in order. in(a + i) reads a vector and out(a + i, v) writes one; for
 // the last vector of the range, only the entries that are left.
@@ -23,8 +68,8 @@ WEFT_ALWAYS_INLINE void for_vectors(Range range, F&& f) {
     f(i, [](const T* a) { return simd::load(a); }, [](T* a, Vec<T> v) { simd::store(a, v); });
   if (const int count = static_cast<int>(range.end - i); count > 0)
     f(
-        i, [=](const T* a) { return simd::load_first(a, count); },
-        [=](T* a, Vec<T> v) { simd::store_first(a, v, count); });
+        i, [=](const T* a) WEFT_LAMBDA_INLINE { return load_part(a, count); },
+        [=](T* a, Vec<T> v) WEFT_LAMBDA_INLINE { store_part(a, v, count); });
 }
 
 // y = S x + lambda x.
@@ -157,6 +202,14 @@ struct CgSweep {
                    [&](std::int64_t i, auto&& in, auto&&) WEFT_LAMBDA_INLINE { at.products(i, in(at.v + i), in); });
     keep(at);
   }
+  void completed_ahead(Range range) const {
+    constexpr int line = 64 / static_cast<int>(sizeof(T));
+    for (std::int64_t i = range.begin; i < range.end; i += line) {
+      __builtin_prefetch(entries.p + i, 0, 3);
+      __builtin_prefetch(entries.v + i, 1, 3);
+      __builtin_prefetch(entries.r + i, 0, 3);
+    }
+  }
   // Adds the sums in vector registers to those in double precision, after every block.
   void finish_block() {
     const auto [rr, rz, pv, zv, vdv] = entries.parts;
@@ -241,6 +294,11 @@ struct ChebyshevSweep {
   void finish_block() {}
 };
 
+// Whether the entries that the next block touches last are prefetched, too; those that it also touches first are in
+// cache by then. There are few enough for the first-level cache up to N = 3.
+template <int N>
+inline constexpr bool completed_ahead = N <= 3;
+
 // Runs a sweep over blocks. scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Sweep>
 void run_blocks(const SimdElements<T>& d, const space::Plan& plan, Sweep& sweep, Range chunk, T* scratch) {
@@ -253,6 +311,10 @@ void run_blocks(const SimdElements<T>& d, const space::Plan& plan, Sweep& sweep,
       sweep.ahead.start(plan.ahead[b + 1], plan.ahead[b + 2], n * n);
     else
       sweep.ahead.start(0, 0, 1);
+    if constexpr (completed_ahead<N> && requires { sweep.completed_ahead(Range{}); })
+      if (b + 1 < chunk.end)
+        for (std::int64_t a = plan.after_begin[b + 1]; a < plan.after_begin[b + 2]; ++a)
+          sweep.completed_ahead(plan.after[a]);
     apply_block<N, T>(d, sweep, b, U, Q);
     for (std::int64_t a = plan.after_begin[b]; a < plan.after_begin[b + 1]; ++a) sweep.after(plan.after[a]);
     sweep.finish_block();
