@@ -93,16 +93,19 @@ struct TrilinearColumn {
   const Nodes* nodes;
   const real* WEFT_RESTRICT inverse_degree;
 };
-WEFT_FUNCTION TrilinearColumn column_of(const TrilinearColumns& geometry, int element, int i, int j) {
+WEFT_FUNCTION void load_map(const real* from, real (&map)[24]) {
   constexpr int each = 16 / sizeof(real);
-  const auto* words = reinterpret_cast<const Words*>(geometry.maps + static_cast<long>(element) * 24);
-  real map[24];
+  const auto* words = reinterpret_cast<const Words*>(from);
   WEFT_UNROLL
   for (int w = 0; w < 24 / each; ++w) {
     const Words loaded = words[w];
     WEFT_UNROLL
     for (int c = 0; c < each; ++c) map[w * each + c] = loaded.values[c];
   }
+}
+WEFT_FUNCTION TrilinearColumn column_of(const TrilinearColumns& geometry, int element, int i, int j) {
+  real map[24];
+  load_map(geometry.maps + static_cast<long>(element) * 24, map);
   const Tangents x = tangents(map, geometry.nodes[i], geometry.nodes[j]);
   const real square = x.t[0] * x.t[0] + x.t[1] * x.t[1] + x.t[2] * x.t[2];
   const real root = weft_reciprocal_root(square), inverse = x.t[2] < 0 ? -root : root, length = square * inverse;
@@ -118,10 +121,19 @@ WEFT_FUNCTION TrilinearColumn column_of(const TrilinearColumns& geometry, int el
   };
   const real weight = geometry.nodes[n + i] * geometry.nodes[n + j];
   TrilinearColumn c{{}, {}, {}, {}, {}, {}, 0, 0, &geometry.along_t, geometry.inverse_degree};
-  reflect(x.r, c.p1.at_0, c.p2.at_0, c.alpha.at_0);
-  reflect(x.r_t, c.p1.slope, c.p2.slope, c.alpha.slope);
-  reflect(x.s, c.q1.at_0, c.q2.at_0, c.beta.at_0);
-  reflect(x.s_t, c.q1.slope, c.q2.slope, c.beta.slope);
+  const auto reflect_all = [&](const Tangents& of) {
+    reflect(of.r, c.p1.at_0, c.p2.at_0, c.alpha.at_0);
+    reflect(of.r_t, c.p1.slope, c.p2.slope, c.alpha.slope);
+    reflect(of.s, c.q1.at_0, c.q2.at_0, c.beta.at_0);
+    reflect(of.s_t, c.q1.slope, c.q2.slope, c.beta.slope);
+  };
+  if constexpr (n > 13 && sizeof(real) == 8) {
+    // Registers are too scarce to keep the map meanwhile: it is read once more.
+    load_map(weft_anew(geometry.maps) + static_cast<long>(element) * 24, map);
+    reflect_all(tangents(map, geometry.nodes[i], geometry.nodes[j]));
+  } else {
+    reflect_all(x);
+  }
   c.in_plane = weight * length;
   c.along = weight * inverse;
   if (c.inverse_degree != nullptr) c.inverse_degree += static_cast<long>(element) * points + j * n + i;
