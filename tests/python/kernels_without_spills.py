@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import sys
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
@@ -54,22 +52,10 @@ def units(architecture):
     return found + list(together.items())
 
 
-@cache
-def text(file):
-    """The text of a kernel file and of all that it includes, and of the file that chooses the compiler's options."""
-    found, left = {}, [ROOT / "cpp/weft/device/compiler.cpp", ROOT / f"cpp/weft/kernels/{file}.hpp"]
-    while left:
-        path = left.pop()
-        if path not in found:
-            found[path] = path.read_text()
-            left += [ROOT / "cpp" / name for name in re.findall(r'"(weft/kernels/\w+\.hpp)"', found[path])]
-    return "".join(found[path] for path in sorted(found))
-
-
 def digest(unit, architecture):
     (file, *defines), kernels = unit
-    what = (architecture, compiler(architecture)["reason"], file, defines, sorted(kernels.items()), text(file))
-    return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
+    key = _weft.device.compilation_key(file, list(kernels), dict(defines), architecture)
+    return hashlib.sha256(f"{key}{sorted(kernels.items())}".encode()).hexdigest()[:16]
 
 
 def recorded():

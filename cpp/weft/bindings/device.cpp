@@ -227,6 +227,14 @@ void bind_compilers(nb::module_& d) {
       },
       "file"_a, "names"_a, "defines"_a, "architecture"_a, "text"_a = "");
   d.def(
+      "compilation_key",
+      [](const std::string& file, const std::vector<std::string>& names, const Defines& defines,
+         const std::string& architecture) {
+        return device::compilation_key({file, names, spec(file, "", defines).defines}, architecture);
+      },
+      "file"_a, "names"_a, "defines"_a, "architecture"_a,
+      "The compiler's version, the options and the texts: all that the result of `compile_check` depends on.");
+  d.def(
       "launched_kernels",
       [] {
         std::vector<std::tuple<std::string, std::string, Defines, bool>> rows;

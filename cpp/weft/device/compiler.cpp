@@ -218,17 +218,28 @@ KernelResources resources_of_log(const std::string& log, const std::string& kern
   return resources;
 }
 
+// All that the result of a compilation depends on.
+std::string key_of(const CompilerApi& api, const std::string& target, const std::vector<std::string>& options,
+                   const std::string& source) {
+  std::string key = api.version_text + "\n" + target + "\n";
+  for (const std::string& option : options) key += option + "\n";
+  return key + with_includes(source);
+}
+
+const CompilerApi& available_compiler(Backend backend, int driver_version) {
+  const CompilerApi& api = compiler(backend, driver_version);
+  if (!api.problem.empty()) throw std::runtime_error(api.problem);
+  return api;
+}
+
 // Compiles, unless the result is in the cache.
 Compiled compile_once(Backend backend, const KernelsSpec& spec, const std::string& architecture, int driver_version,
                       const char* text) {
   const std::string source = text != nullptr ? text : text_of(spec.file);
-  const CompilerApi& api = compiler(backend, driver_version);
-  if (!api.problem.empty()) throw std::runtime_error(api.problem);
+  const CompilerApi& api = available_compiler(backend, driver_version);
   const std::string target = target_of(api, architecture);
   const std::vector<std::string> options = options_for(backend, spec, target);
-  std::string key = api.version_text + "\n" + target + "\n";
-  for (const std::string& option : options) key += option + "\n";
-  key += with_includes(source);
+  const std::string key = key_of(api, target, options, source);
   const DiskCache cache("kernels", 1);
   if (const auto entry = cache.read(key).value) return unpack(*entry, api, backend);
   Compiled compiled = compile_now(api, backend, spec, target, source, options);
@@ -245,6 +256,12 @@ std::vector<KernelResources> check_now(Backend backend, const KernelsSpec& spec,
   std::vector<KernelResources> resources;
   for (const std::string& name : spec.names) resources.push_back(resources_of(compiled, name));
   return resources;
+}
+
+Backend backend_of(const std::string& architecture) {
+  if (architecture.starts_with("sm_")) return Backend::cuda;
+  if (architecture.starts_with("gfx")) return Backend::hip;
+  throw std::invalid_argument("architecture \"" + architecture + "\" is unknown; use, for example, sm_90 or gfx90a");
 }
 
 // Runs check_now in a child process. The result, or the text of the error, comes back through a pipe.
@@ -318,9 +335,16 @@ Compiled compile(Backend backend, const KernelSpec& spec, const std::string& arc
 }
 
 std::vector<KernelResources> compile_check(const KernelsSpec& spec, const std::string& architecture, const char* text) {
-  if (architecture.starts_with("sm_")) return check_now(Backend::cuda, spec, architecture, text);
-  if (architecture.starts_with("gfx")) return check_in_child(Backend::hip, spec, architecture, text);
-  throw std::invalid_argument("architecture \"" + architecture + "\" is unknown; use, for example, sm_90 or gfx90a");
+  const Backend backend = backend_of(architecture);
+  return backend == Backend::hip ? check_in_child(backend, spec, architecture, text)
+                                 : check_now(backend, spec, architecture, text);
+}
+
+std::string compilation_key(const KernelsSpec& spec, const std::string& architecture) {
+  const Backend backend = backend_of(architecture);
+  const CompilerApi& api = available_compiler(backend, 0);
+  const std::string target = target_of(api, architecture);
+  return key_of(api, target, options_for(backend, spec, target), text_of(spec.file));
 }
 
 KernelResources resources_of(const Compiled& compiled, const std::string& kernel) {

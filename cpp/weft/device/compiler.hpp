@@ -47,6 +47,10 @@ Availability compiler_availability(Backend backend, int driver_version = 0);
 std::vector<KernelResources> compile_check(const KernelsSpec& spec, const std::string& architecture,
                                            const char* text = nullptr);
 
+// All that the result of compile_check depends on, without compiling: the compiler's version, the architecture, the
+// options, and the texts of the file and of those it includes. Throws std::runtime_error if there is no compiler.
+std::string compilation_key(const KernelsSpec& spec, const std::string& architecture);
+
 // The resources of `kernel`: from the log of `ptxas -v` for cuda, from the metadata note of the code object for hip
 // (where registers are vector registers). Throws std::runtime_error if there is no such kernel.
 KernelResources resources_of(const Compiled& compiled, const std::string& kernel);
