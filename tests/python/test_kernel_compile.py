@@ -68,7 +68,8 @@ def test_no_hot_kernel_spills(architecture, pool):
     need(architecture)
     known, every = record.recorded(), {digest(unit, architecture): unit for unit in units(architecture)}
     assert sum(len(kernels) for _, kernels in every.values()) == len(LAUNCHED)
-    chosen = [unit for key, unit in every.items() if key not in known or int(key, 16) % SHARE == turn()]
+    again = turn()
+    chosen = [unit for key, unit in every.items() if key not in known or int(key, 16) % SHARE == again]
     results = [row for rows in pool.map(compiled, chosen, repeat(architecture)) for row in rows]
     bad = [f"{label}: {wrong}" for label, wrong in results if wrong]
     assert not bad, f"{len(bad)} of {len(results)} kernels:\n" + "\n".join(bad)
