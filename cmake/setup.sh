@@ -110,9 +110,13 @@ print(*functools.reduce(lambda table, key: table[key], sys.argv[1:], project), s
 EOF
 }
 
-# Replaces the installed module by that of the build folder, which may have kernels of more orders.
+# Replaces the installed module by that of the build folder, which may have kernels of more orders. A process that has
+# the old one open keeps it.
 module() {
-  cp build/_weft.*.so "$("$bin/python" -c 'import importlib.util; print(importlib.util.find_spec("weft").submodule_search_locations[0])')"
+  local folder
+  folder=$("$bin/python" -c 'import importlib.util; print(importlib.util.find_spec("weft").submodule_search_locations[0])')
+  cp build/_weft.*.so "$folder/new"
+  mv "$folder/new" "$folder/$(basename build/_weft.*.so)"
 }
 
 # Builds a wheel with one extension for AVX2 and one for AVX-512, for PyPI's MPICH, whatever MPI is installed here.
