@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "weft/poisson/simd_kernel.hpp"
 #include "weft/simd/vector.hpp"
@@ -13,50 +12,6 @@ namespace weft::poisson {
 
 using simd::store;
 using space::Range;
-
-// Calls use(lane) for the first `count` lanes of `size` from `at`: by halves, since compilers make calls of memcpy, and
-// values in memory, of a loop over a number of lanes that they do not know.
-template <int at, int size, class Use>
-WEFT_ALWAYS_INLINE void for_first_lanes(int count, Use&& use) {
-  if constexpr (size > 1) {
-    constexpr int half = size / 2;
-    if ((count & half) != 0) {
-      [&]<int... l>(std::integer_sequence<int, l...>)
-          WEFT_LAMBDA_INLINE { (use(at + l), ...); }(std::make_integer_sequence<int, half>{});
-      for_first_lanes<at + half, half>(count, use);
-    } else {
-      for_first_lanes<at, half>(count, use);
-    }
-  }
-}
-
-// Like simd::load_first() and store_first(), for a count (1..lanes - 1) that the compiler does not know.
-template <class T>
-WEFT_ALWAYS_INLINE Vec<T> load_part(const T* from, int count) {
-#if defined(WEFT_AVX512)
-  return simd::load_first(from, count);
-#elif defined(__AVX2__)
-  if constexpr (sizeof(T) == 8) {
-    const __m256i mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
-    return reinterpret_cast<Vec<T>>(_mm256_maskload_pd(from, mask));
-  } else {
-    const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    return reinterpret_cast<Vec<T>>(_mm256_maskload_ps(from, mask));
-  }
-#else
-  Vec<T> v{};
-  for_first_lanes<0, simd::lanes<T>>(count, [&](int lane) WEFT_LAMBDA_INLINE { v[lane] = from[lane]; });
-  return v;
-#endif
-}
-template <class T>
-WEFT_ALWAYS_INLINE void store_part(T* to, Vec<T> v, int count) {
-#if defined(WEFT_AVX512)
-  simd::store_first(to, v, count);
-#else  // AVX2 has masked stores, but they take some 20 operations on AMD's processors
-  for_first_lanes<0, simd::lanes<T>>(count, [&](int lane) WEFT_LAMBDA_INLINE { to[lane] = v[lane]; });
-#endif
-}
 
 // Calls f(i, in, out) for every vector of a range, in order. in(a + i) reads a vector and out(a + i, v) writes one; for
 // the last vector of the range, only the entries that are left.
@@ -68,8 +23,8 @@ WEFT_ALWAYS_INLINE void for_vectors(Range range, F&& f) {
     f(i, [](const T* a) { return simd::load(a); }, [](T* a, Vec<T> v) { simd::store(a, v); });
   if (const int count = static_cast<int>(range.end - i); count > 0)
     f(
-        i, [=](const T* a) WEFT_LAMBDA_INLINE { return load_part(a, count); },
-        [=](T* a, Vec<T> v) WEFT_LAMBDA_INLINE { store_part(a, v, count); });
+        i, [=](const T* a) WEFT_LAMBDA_INLINE { return simd::load_first(a, count); },
+        [=](T* a, Vec<T> v) WEFT_LAMBDA_INLINE { simd::store_first(a, v, count); });
 }
 
 // y = S x + lambda x.

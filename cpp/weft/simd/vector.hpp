@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -66,6 +67,22 @@ inline double sum(Vec<T> v) {
   return total;
 }
 
+// Calls use(lane) for the first `count` lanes of `size` from `at`: by halves, since compilers make calls of memcpy, and
+// values in memory, of a loop over a number of lanes that they do not know.
+template <int at, int size, class Use>
+WEFT_ALWAYS_INLINE void for_first_lanes(int count, Use&& use) {
+  if constexpr (size > 1) {
+    constexpr int half = size / 2;
+    if ((count & half) != 0) {
+      [&]<int... l>(std::integer_sequence<int, l...>)
+          WEFT_LAMBDA_INLINE { (use(at + l), ...); }(std::make_integer_sequence<int, half>{});
+      for_first_lanes<at + half, half>(count, use);
+    } else {
+      for_first_lanes<at, half>(count, use);
+    }
+  }
+}
+
 // A vector of which only `count` lanes (1..n) are in memory; the others are 0 and are not written. If the compiler
 // knows `count`, it also knows the mask.
 template <class T, int n = lanes<T>>
@@ -87,8 +104,18 @@ WEFT_ALWAYS_INLINE Vec<T, n> load_first(const T* from, int count) {
   else
     return reinterpret_cast<V>(_mm_maskz_loadu_ps(static_cast<__mmask8>(mask), from));
 #else
+  if (count == n) return load<T, n>(from);
+#if defined(__AVX2__)
+  if constexpr (n * sizeof(T) == 32 && sizeof(T) == 8) {
+    const __m256i mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+    return reinterpret_cast<Vec<T, n>>(_mm256_maskload_pd(from, mask));
+  } else if constexpr (n * sizeof(T) == 32) {
+    const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return reinterpret_cast<Vec<T, n>>(_mm256_maskload_ps(from, mask));
+  }
+#endif
   Vec<T, n> v{};
-  for (int l = 0; l < count; ++l) v[l] = from[l];
+  for_first_lanes<0, n>(count, [&](int lane) WEFT_LAMBDA_INLINE { v[lane] = from[lane]; });
   return v;
 #endif
 }
@@ -109,8 +136,9 @@ WEFT_ALWAYS_INLINE void store_first(T* to, Vec<T, n> v, int count) {
     _mm_mask_storeu_pd(to, static_cast<__mmask8>(mask), reinterpret_cast<__m128d>(v));
   else
     _mm_mask_storeu_ps(to, static_cast<__mmask8>(mask), reinterpret_cast<__m128>(v));
-#else
-  for (int l = 0; l < count; ++l) to[l] = v[l];
+#else  // AVX2 has masked stores, but they take some 20 operations on AMD's processors
+  if (count == n) return store<T, n>(to, v);
+  for_first_lanes<0, n>(count, [&](int lane) WEFT_LAMBDA_INLINE { to[lane] = v[lane]; });
 #endif
 }
 
