@@ -102,9 +102,10 @@ def folder_of(folder: Path, workload: str, problem: Problem, ranks: int, turn: i
 
 
 def runs_of(folder: Path, workload: str, problem: Problem, ranks: int) -> list[Run]:
-    """The runs of a problem so far, the fastest first."""
-    records = folder.glob(f"{folder_of(folder, workload, problem, ranks, 0).name[:-1]}*/run.json")
-    return sorted((run_of(evidence) for evidence in read(sorted(records))), key=lambda run: run.seconds)
+    """The whole runs of a problem so far, the fastest first: one that was cut off has no round trips."""
+    ends = folder.glob(f"{folder_of(folder, workload, problem, ranks, 0).name[:-1]}*/{TRIPS}")
+    records = sorted(end.with_name("run.json") for end in ends)
+    return sorted((run_of(evidence) for evidence in read(records)), key=lambda run: run.seconds)
 
 
 def settled(runs: Sequence[Run]) -> bool:
