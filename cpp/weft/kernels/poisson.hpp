@@ -153,13 +153,16 @@ WEFT_FUNCTION void apply_points(int block, int count, const real* WEFT_RESTRICT 
 }
 
 // One thread per column. While lines are transformed, the last `stashed` of a thread's n values of du/dt are kept in
-// shared memory, to save registers.
-template <int stashed, class Geometry>
+// shared memory, to save registers. So are `kept` values of u that the current chunk does not need: the last ones of
+// the second chunk during the first, and the first ones of the first chunk during the second.
+template <int stashed, int kept, class Geometry>
 WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const Geometry& geometry, real lambda,
                                  const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
+  static_assert(kept == 0 || (chunks == 2 && kept <= n - layers), "only values of the other chunk can be kept");
   constexpr int unstashed = n - stashed;
   WEFT_SHARED(real, planes[tile][element_values]);                      // of each element: layers for r, then for s
   WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // the values of t from t[unstashed] on
+  WEFT_SHARED(real, keep[kept > 0 ? kept : 1][tile * pencils]);         // values of u
   real u[WEFT_SLOTS(tile * pencils)][n];                                // x; later y without the term along t
   real t[WEFT_SLOTS(tile * pencils)][n];                                // du/dt; later the flux along t
 
@@ -172,12 +175,22 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     differentiate<false>(d, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
     WEFT_UNROLL
     for (int k = 0; k < stashed; ++k) stash[k][thread] = t[WEFT_SLOT(thread)][unstashed + k];
+    WEFT_UNROLL
+    for (int k = 0; k < kept; ++k) keep[k][thread] = u[WEFT_SLOT(thread)][n - kept + k];
   }
   WEFT_UNROLL
   for (int chunk = 0; chunk < chunks; ++chunk) {
     WEFT_THREADS(thread, tile * pencils) {
       const int l = thread % pencils;
       const auto [r, s] = layers_of(planes[thread / pencils], l);
+      if (chunk == 1) {
+        WEFT_UNROLL
+        for (int k = 0; k < kept; ++k) {
+          const real own = u[WEFT_SLOT(thread)][k];
+          u[WEFT_SLOT(thread)][n - kept + k] = keep[k][thread];
+          keep[k][thread] = own;
+        }
+      }
       if (l < face) {
         WEFT_UNROLL
         for (int k = 0; k < layers; ++k)
@@ -229,6 +242,8 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     if (l < face && element < count) {
       WEFT_UNROLL
       for (int k = 0; k < stashed; ++k) t[WEFT_SLOT(thread)][unstashed + k] = stash[k][thread];
+      WEFT_UNROLL
+      for (int k = 0; k < kept; ++k) u[WEFT_SLOT(thread)][k] = keep[k][thread];
       real flux[n];
       differentiate<true>(d, t[WEFT_SLOT(thread)], flux);
       WEFT_UNROLL
@@ -333,7 +348,7 @@ constexpr Columns columns_double[] = {
      : sm_100 ? 128
               : 96,
      6},                                                                                                      // 11
-    {96, 13, 168, 13, 96, 13, sm_90 ? 72 : 128, 6},                                                           // 12
+    {sm_90 ? 80 : 96, 13, 168, 13, 96, 13, sm_90 ? 72 : 128, 6},                                              // 12
     {sm_100 ? 168 : 128, 7, sm_100 ? 168 : 128, sm_100 ? 0 : 8, sm_100 ? 168 : 128, 7, sm_90 ? 80 : 104, 7},  // 13
     {128, 6, sm_80 ? 168 : 128, 8, 128, 7, sm_100 ? 168 : 96, 0},                                             // 14
     {sm_90 ? 128 : 168, 6, sm_90 ? 128 : 168, sm_90 ? 7 : 0, sm_90 ? 128 : 168, 6, 96, 0},                    // 15
@@ -357,8 +372,10 @@ constexpr Columns columns_float[] = {
 };
 constexpr Columns columns = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
 #if defined(__HIP__)
-constexpr int stored_stash = 0, trilinear_stash = 0, affine_stash = 0, box_stash = 0;  // 512 registers suffice
+constexpr int stored_kept = 0, stored_stash = 0, trilinear_stash = 0, affine_stash = 0,
+              box_stash = 0;  // 512 registers suffice
 #else
+constexpr int stored_kept = wide && WEFT_N == 12 && sm_90 ? 3 : 0;  // a fourth block per multiprocessor
 constexpr int stored_stash = columns.stored_stash, trilinear_stash = columns.trilinear_stash,
               affine_stash = columns.affine_stash, box_stash = columns.box_stash;
 #endif
@@ -409,16 +426,16 @@ WEFT_KERNEL(poisson_stored_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
              long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored_stash>(WEFT_BLOCK / fields, count, d, Stored<7>{factors}, lambda, index, x + field * x_field,
-                              y + field * y_field);
+  apply_pencils<stored_stash, stored_kept>(WEFT_BLOCK / fields, count, d, Stored<7>{factors}, lambda, index,
+                                           x + field * x_field, y + field * y_field);
 }
 
 WEFT_KERNEL(poisson_curved_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
              long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored_stash>(WEFT_BLOCK / fields, count, d, Stored<6>{factors}, lambda, index, x + field * x_field,
-                              y + field * y_field);
+  apply_pencils<stored_stash, stored_kept>(WEFT_BLOCK / fields, count, d, Stored<6>{factors}, lambda, index,
+                                           x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -427,9 +444,9 @@ WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<trilinear_stash>(WEFT_BLOCK / fields, count, d,
-                                 TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda, index,
-                                 x + field * x_field, y + field * y_field);
+  apply_pencils<trilinear_stash, 0>(WEFT_BLOCK / fields, count, d,
+                                    TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda, index,
+                                    x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -439,9 +456,9 @@ WEFT_KERNEL(poisson_affine_2d, tile* pencils,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<affine_stash>(WEFT_BLOCK / fields, count, d,
-                              AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index,
-                              x + field * x_field, y + field * y_field);
+  apply_pencils<affine_stash, 0>(WEFT_BLOCK / fields, count, d,
+                                 AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index,
+                                 x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
