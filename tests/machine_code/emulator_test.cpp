@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -28,7 +29,9 @@ std::shared_ptr<Module> compiled(const std::string& source) {
 // The arguments of a launch: vectors are global memory with checked bounds.
 class Launch {
  public:
-  explicit Launch(const std::string& source) : module_(compiled(source)) {}
+  explicit Launch(std::shared_ptr<Module> module, std::string name = "probe")
+      : module_(std::move(module)), name_(std::move(name)) {}
+  explicit Launch(const std::string& source) : Launch(compiled(source)) {}
   template <class T>
   Launch& operator()(std::vector<T>& values) {
     const auto begin = reinterpret_cast<std::uintptr_t>(values.data());
@@ -44,7 +47,7 @@ class Launch {
   Counters run(Dimensions blocks, Dimensions threads) {
     std::vector<void*> pointers;
     for (auto& argument : arguments_) pointers.push_back(argument.data());
-    return launch(*module_, "probe", blocks, threads, pack_parameters(module_->kernel("probe"), pointers.data()),
+    return launch(*module_, name_, blocks, threads, pack_parameters(module_->kernel(name_), pointers.data()),
                   [this](std::uintptr_t address) -> std::pair<std::uintptr_t, std::uintptr_t> {
                     for (const auto& range : ranges_)
                       if (address >= range.first && address < range.second) return range;
@@ -54,13 +57,14 @@ class Launch {
 
  private:
   std::shared_ptr<Module> module_;
+  std::string name_;
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> ranges_;
   std::vector<std::vector<char>> arguments_;
 };
 
-std::string kernel(const std::string& parameters, const std::string& body) {
-  return "extern \"C\" __global__ void __launch_bounds__(256) probe(" + parameters +
-         ") { const int t = threadIdx.x + 256 * blockIdx.x; " + body + " }";
+std::string kernel(const std::string& parameters, const std::string& body, const std::string& name = "probe") {
+  return "extern \"C\" __global__ void __launch_bounds__(256) " + name + "(" + parameters +
+         ") { const int t = threadIdx.x + 256 * blockIdx.x; " + body + " }\n";
 }
 
 constexpr int count = 1024;  // four blocks
@@ -92,23 +96,6 @@ bool same(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-// y = expression(a, b), in CUDA and on the host.
-template <class A, class Y = A, class Host>
-void check(const char* a_type, const char* y_type, const std::string& expression, Host&& host) {
-  std::vector<A> a = awkward<A>(0), b = awkward<A>(1);
-  std::vector<Y> y(count);
-  const std::string type(a_type);
-  Launch(kernel("const " + type + "* p, const " + type + "* q, " + y_type + "* r",
-                "const " + type + " a = p[t], b = q[t]; r[t] = " + expression + ";"))(a)(b)(y)
-      .run({4}, {256});
-  for (int k = 0; k < count; ++k) {
-    const auto i = static_cast<std::size_t>(k);
-    const Y expected = host(a[i], b[i]);
-    ASSERT_TRUE(same(y[i], expected)) << expression << " of " << a[i] << ", " << b[i] << ": " << y[i] << " instead of "
-                                      << expected;
-  }
-}
-
 using s64 = long long;
 using u64 = unsigned long long;
 
@@ -121,23 +108,72 @@ class MachineCode : public testing::Test {
   }
 };
 
+// Tests whose kernels are compiled together at their end, since NVRTC takes longer to start than to compile one.
+class MachineCodeOfMany : public MachineCode {
+ protected:
+  // `run` gets the kernel of this body.
+  void later(const std::string& parameters, const std::string& body, std::function<void(Launch)> run) {
+    const std::string name = "probe" + std::to_string(runs_.size());
+    source_ += kernel(parameters, body, name);
+    runs_.emplace_back(name, std::move(run));
+  }
+  void TearDown() override {
+    if (IsSkipped()) return;
+    const std::shared_ptr<Module> module = compiled(source_);
+    for (const auto& [name, run] : runs_) run(Launch(module, name));
+  }
+
+  // y = expression(a, b), in CUDA and on the host.
+  template <class A, class Y = A, class Host>
+  void check(const std::string& a_type, const std::string& y_type, const std::string& expression, Host host) {
+    later("const " + a_type + "* p, const " + a_type + "* q, " + y_type + "* r",
+          "const " + a_type + " a = p[t], b = q[t]; r[t] = " + expression + ";", [=](Launch launch) {
+            std::vector<A> a = awkward<A>(0), b = awkward<A>(1);
+            std::vector<Y> y(count);
+            launch(a)(b)(y).run({4}, {256});
+            for (int k = 0; k < count; ++k) {
+              const auto i = static_cast<std::size_t>(k);
+              const Y expected = host(a[i], b[i]);
+              ASSERT_TRUE(same(y[i], expected))
+                  << expression << " of " << a[i] << ", " << b[i] << ": " << y[i] << " instead of " << expected;
+            }
+          });
+  }
+
+  void expect_fault(const std::string& words, const std::string& body, unsigned threads = 64) {
+    later("int* y", body, [=](Launch launch) {
+      std::vector<int> y(256);
+      try {
+        launch(y).run({1}, {threads});
+        ADD_FAILURE() << "no fault: " << body;
+      } catch (const Fault& fault) {
+        EXPECT_NE(std::string(fault.what()).find(words), std::string::npos) << fault.what();
+      }
+    });
+  }
+
+ private:
+  std::string source_;
+  std::vector<std::pair<std::string, std::function<void(Launch)>>> runs_;
+};
+
 }  // namespace
 
-TEST_F(MachineCode, IntegersOf32Bits) {
+TEST_F(MachineCodeOfMany, IntegersOf32Bits) {
   const auto wrap = [](s64 x) { return static_cast<int>(static_cast<unsigned>(x)); };
-  check<int>("int", "int", "a * b + 12345 - (a << 3)", [&](s64 a, s64 b) {
+  check<int>("int", "int", "a * b + 12345 - (a << 3)", [=](s64 a, s64 b) {
     return wrap(static_cast<s64>(static_cast<u64>(a) * static_cast<u64>(b) + 12345 - static_cast<u64>(a) * 8));
   });
   check<int>("int", "int", "b == 0 || b == -1 ? 5 : a / b", [](int a, int b) { return b == 0 || b == -1 ? 5 : a / b; });
   check<int>("int", "int", "b == 0 || b == -1 ? 5 : a % b", [](int a, int b) { return b == 0 || b == -1 ? 5 : a % b; });
   check<unsigned>("unsigned", "unsigned", "b == 0 ? 5 : a / b + a % b * 3",
                   [](unsigned a, unsigned b) { return b == 0 ? 5 : a / b + a % b * 3; });
-  check<int>("int", "int", "a / 7 + b % 10", [&](int a, int b) { return wrap(s64{a} / 7 + b % 10); });
+  check<int>("int", "int", "a / 7 + b % 10", [=](int a, int b) { return wrap(s64{a} / 7 + b % 10); });
   check<int>("int", "int", "__mulhi(a, b)", [](s64 a, s64 b) { return static_cast<int>((a * b) >> 32); });
   check<unsigned>("unsigned", "unsigned", "__umulhi(a, b)",
                   [](u64 a, u64 b) { return static_cast<unsigned>((a * b) >> 32); });
   check<int>("int", "int", "min(a, b) ^ max(a + 5, b)",
-             [&](int a, int b) { return std::min(a, b) ^ std::max(wrap(s64{a} + 5), b); });
+             [=](int a, int b) { return std::min(a, b) ^ std::max(wrap(s64{a} + 5), b); });
   check<unsigned>("unsigned", "unsigned", "(a & ~b) | (a ^ b) >> 3 | (a > b)",
                   [](unsigned a, unsigned b) { return (a & ~b) | (a ^ b) >> 3 | (a > b ? 1u : 0u); });
   check<unsigned>("unsigned", "unsigned", "__popc(a) + 64 * __clz(b) + 4096 * __ffs(a) + __brev(b)",
@@ -161,7 +197,7 @@ TEST_F(MachineCode, IntegersOf32Bits) {
   });
 }
 
-TEST_F(MachineCode, IntegersOf64Bits) {
+TEST_F(MachineCodeOfMany, IntegersOf64Bits) {
   check<u64>("unsigned long long", "unsigned long long", "a * b + (a << 5) - b",
              [](u64 a, u64 b) { return a * b + (a << 5) - b; });
   check<s64>("long long", "long long", "(a >> (b & 63)) ^ (a < b) ^ (a == b) * 8",
@@ -178,7 +214,7 @@ TEST_F(MachineCode, IntegersOf64Bits) {
              [](u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); });
 }
 
-TEST_F(MachineCode, DoublePrecision) {
+TEST_F(MachineCodeOfMany, DoublePrecision) {
   check<double>("double", "double", "a + b", [](double a, double b) { return a + b; });
   check<double>("double", "double", "a * b", [](double a, double b) { return a * b; });
   check<double>("double", "double", "fma(a, b, -a)", [](double a, double b) { return std::fma(a, b, -a); });
@@ -199,7 +235,7 @@ TEST_F(MachineCode, DoublePrecision) {
                 [](double a, double b) { return std::trunc(a) + std::floor(b); });
 }
 
-TEST_F(MachineCode, SinglePrecision) {
+TEST_F(MachineCodeOfMany, SinglePrecision) {
   check<float>("float", "float", "a + b", [](float a, float b) { return a + b; });
   check<float>("float", "float", "fmaf(a, b, -a)", [](float a, float b) { return std::fma(a, b, -a); });
   check<float>("float", "float", "a / b", [](float a, float b) { return a / b; });
@@ -215,7 +251,7 @@ TEST_F(MachineCode, SinglePrecision) {
       });
 }
 
-TEST_F(MachineCode, Conversions) {
+TEST_F(MachineCodeOfMany, Conversions) {
   check<double, float>("double", "float", "(float)a", [](double a, double) { return static_cast<float>(a); });
   check<float, double>("float", "double", "(double)a", [](float a, float) { return static_cast<double>(a); });
   check<s64, double>("long long", "double", "(double)a", [](s64 a, s64) { return static_cast<double>(a); });
@@ -226,8 +262,8 @@ TEST_F(MachineCode, Conversions) {
     if (std::isnan(x)) return 0;
     return x >= 2147483647.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : static_cast<int>(x);
   };
-  check<float, int>("float", "int", "(int)a", [&](float a, float) { return saturated(static_cast<double>(a)); });
-  check<double, int>("double", "int", "isnan(a) ? 0 : (int)a", [&](double a, double) { return saturated(a); });
+  check<float, int>("float", "int", "(int)a", [=](float a, float) { return saturated(static_cast<double>(a)); });
+  check<double, int>("double", "int", "isnan(a) ? 0 : (int)a", [=](double a, double) { return saturated(a); });
   check<double, s64>("double", "long long", "fabs(a) < 1e18 ? (long long)a : 0",
                      [](double a, double) { return std::abs(a) < 1e18 ? static_cast<s64>(a) : 0; });
   check<double, int>("double", "int", "fabs(a) < 1e9 ? __double2int_rn(a) : 0",
@@ -434,21 +470,7 @@ TEST_F(MachineCode, CopiesToSharedMemoryArriveWhenTheyAreWaitedFor) {
   EXPECT_THROW(Launch(source(""))(x)(y).run({4}, {256}), Fault);
 }
 
-namespace {
-
-void expect_fault(const std::string& words, const std::string& body, unsigned threads = 64) {
-  std::vector<int> y(256);
-  try {
-    Launch(kernel("int* y", body))(y).run({1}, {threads});
-    ADD_FAILURE() << "no fault: " << body;
-  } catch (const Fault& fault) {
-    EXPECT_NE(std::string(fault.what()).find(words), std::string::npos) << fault.what();
-  }
-}
-
-}  // namespace
-
-TEST_F(MachineCode, AMissingBarrierIsFound) {
+TEST_F(MachineCodeOfMany, AMissingBarrierIsFound) {
   const std::string begin = "__shared__ int s[64]; s[t] = 1; __syncthreads(); ";
   expect_fault("writes shared memory with no barrier after the read of", begin + "s[t] = t; y[t] = s[(t + 1) % 64];");
   expect_fault("reads shared memory with no barrier after the write of",
@@ -464,11 +486,11 @@ TEST_F(MachineCode, AWarpsOwnSynchronisationIsEnoughWithinIt) {
   Launch(kernel("int* y", "__shared__ int s[64]; s[t] = t; __syncwarp(); y[t] = s[t ^ 31];"))(y).run({1}, {64});
   for (int t = 0; t < 64; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t ^ 31);
 }
-TEST_F(MachineCode, AReadOfUnwrittenSharedMemoryIsFound) {
+TEST_F(MachineCodeOfMany, AReadOfUnwrittenSharedMemoryIsFound) {
   expect_fault("nothing was written to",
                "__shared__ int s[64]; if (t < 63) s[t] = t; __syncthreads(); y[t] = s[63 - t];");
 }
-TEST_F(MachineCode, AWideLoadMayCoverUnwrittenSharedMemoryThatNothingUses) {
+TEST_F(MachineCodeOfMany, AWideLoadMayCoverUnwrittenSharedMemoryThatNothingUses) {
   const std::string begin = "__shared__ alignas(16) double s[128]; s[2 * t] = t; __syncthreads(); double a, b;";
   const std::string load = R"(asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(a), "=d"(b)
                                            : "r"((unsigned)__cvta_generic_to_shared(s + 2 * t)));)";
@@ -478,19 +500,19 @@ TEST_F(MachineCode, AWideLoadMayCoverUnwrittenSharedMemoryThatNothingUses) {
   expect_fault("uses what a wide load read", begin + load + "y[t] = a; if (t == 9) y[t] += b;");
   expect_fault("nothing was written to", begin + "y[t] = s[2 * t + 1];");
 }
-TEST_F(MachineCode, AccessesOutOfBoundsAreFound) {
+TEST_F(MachineCodeOfMany, AccessesOutOfBoundsAreFound) {
   expect_fault("outside of every allocation", "y[t + 200] = t;");
   expect_fault("outside of every allocation", "y[t] = y[t - 1];");
   expect_fault("shared memory that is not the kernel's",
                "__shared__ int s[64]; s[t] = t; __syncthreads(); y[t] = s[t + y[0] + 1];");
 }
-TEST_F(MachineCode, MisalignedAccessesAreFound) { expect_fault("misaligned", "*(double*)(y + t) = 1.0;", 32); }
-TEST_F(MachineCode, ABarrierThatSomeNeverReachIsFound) {
+TEST_F(MachineCodeOfMany, MisalignedAccessesAreFound) { expect_fault("misaligned", "*(double*)(y + t) = 1.0;", 32); }
+TEST_F(MachineCodeOfMany, ABarrierThatSomeNeverReachIsFound) {
   expect_fault("never reaches", "if (t == 40) return; __syncthreads(); y[t] = t;");
   expect_fault("another barrier",
                "if (t < 32) { y[t] = 1; __syncthreads(); } else { y[t] = 2; __syncthreads(); y[t] += 3; }");
 }
-TEST_F(MachineCode, AValueOfALaneThatTakesNoPartIsFound) {
+TEST_F(MachineCodeOfMany, AValueOfALaneThatTakesNoPartIsFound) {
   expect_fault("takes no part", "if (t % 32 < 16) y[t] = __shfl_sync(0xffff, t, 20);");
   expect_fault("hold no part", R"(double c[2] = {1.0 * t, 2};
     if (t % 32 < 16) asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%0}, {%1}, {%0, %1};"
@@ -572,28 +594,28 @@ TEST_F(MachineCode, EachSectorCountsOncePerLaunchForMemoryAndOncePerBlockForTheL
 
 // Wavefronts of a warp's load, from the banks of four bytes; 8-byte accesses are served by half-warps, 16-byte accesses
 // by quarter-warps.
-TEST_F(MachineCode, BankConflictsOfWideAccessesAreThoseOfHalvesAndQuartersOfAWarp) {
-  const auto wavefronts_of = [](const std::string& type, const std::string& index) {
-    struct alignas(16) Wide {
-      char bytes[16];
-    };
-    std::vector<Wide> y(32);
-    return Launch(kernel(type + "* y", "__shared__ " + type +
-                                           " s[256]; for (int k = 0; k < 8; ++k) s[32 * k + t] = y[t]; "
-                                           "__syncthreads(); y[t] = s[" +
-                                           index + "];"))(y)
-        .run({1}, {32})
-        .shared_loads.units;
+TEST_F(MachineCodeOfMany, BankConflictsOfWideAccessesAreThoseOfHalvesAndQuartersOfAWarp) {
+  const auto expect = [this](const std::string& type, const std::string& index, std::uint64_t wavefronts) {
+    later(type + "* y",
+          "__shared__ " + type +
+              " s[256]; for (int k = 0; k < 8; ++k) s[32 * k + t] = y[t]; __syncthreads(); y[t] = s[" + index + "];",
+          [=](Launch launch) {
+            struct alignas(16) Wide {
+              char bytes[16];
+            };
+            std::vector<Wide> y(32);
+            EXPECT_EQ(launch(y).run({1}, {32}).shared_loads.units, wavefronts) << type << ", " << index;
+          });
   };
-  EXPECT_EQ(wavefronts_of("float", "t"), 1u);
-  EXPECT_EQ(wavefronts_of("float", "2 * t"), 2u);
-  EXPECT_EQ(wavefronts_of("float", "8 * t"), 8u);
-  EXPECT_EQ(wavefronts_of("float", "t / 32"), 1u);  // one word for all
-  EXPECT_EQ(wavefronts_of("double", "t"), 2u);
-  EXPECT_EQ(wavefronts_of("double", "2 * t"), 4u);  // lanes 0 and 8 of each half use the same bank
-  EXPECT_EQ(wavefronts_of("double", "3 * t"), 2u);
-  EXPECT_EQ(wavefronts_of("float4", "t"), 4u);
-  EXPECT_EQ(wavefronts_of("float4", "2 * t"), 8u);  // lanes 0 and 4 of each quarter
+  expect("float", "t", 1);
+  expect("float", "2 * t", 2);
+  expect("float", "8 * t", 8);
+  expect("float", "t / 32", 1);  // one word for all
+  expect("double", "t", 2);
+  expect("double", "2 * t", 4);  // lanes 0 and 8 of each half use the same bank
+  expect("double", "3 * t", 2);
+  expect("float4", "t", 4);
+  expect("float4", "2 * t", 8);  // lanes 0 and 4 of each quarter
 }
 
 TEST_F(MachineCode, TheLongestPathOfABlockCountsTheLoadsThatFollowEachOther) {
