@@ -201,8 +201,8 @@ INSTANTIATE_TEST_SUITE_P(
                     GpuCase{4, Threads::points, affine, 2}, GpuCase{3, Threads::columns, trilinear, 4},
                     GpuCase{4, Threads::columns, stored, 4}, GpuCase{3, Threads::columns, affine, 4},
                     GpuCase{4, Threads::columns, boxes, 2}, GpuCase{12, Threads::columns, stored, 4},
-                    GpuCase{3, Threads::matrices, trilinear, 4}, GpuCase{3, Threads::matrices, affine, 4},
-                    GpuCase{7, Threads::matrices, trilinear, 4}));
+                    GpuCase{13, Threads::columns, stored, 4}, GpuCase{3, Threads::matrices, trilinear, 4},
+                    GpuCase{3, Threads::matrices, affine, 4}, GpuCase{7, Threads::matrices, trilinear, 4}));
 
 // The kernels launched are those of the cases above.
 TEST(PoissonLocalOperator, TakesElementsOfEveryShapeOnAGpu) {

@@ -152,10 +152,45 @@ WEFT_FUNCTION void apply_points(int block, int count, const real* WEFT_RESTRICT 
   }
 }
 
+// D or D^T of the lines of thread l, in place, pair by pair: n sums are in registers instead of a line and half of its
+// sums. If the loop over pairs were unrolled, compilers would load the whole line ahead of it.
+template <bool transposed>
+WEFT_FUNCTION void differentiate_by_pairs(const Splitting& d, real* base, int l) {
+  each_line(l, [&](int, int first, int stride) {
+    real* line = base + first;
+    real a[rows], b[rows];  // sums over e and o of even_odd.hpp, in its order
+    WEFT_UNROLL
+    for (int i = 0; i < rows; ++i) a[i] = b[i] = 0;
+    WEFT_NO_UNROLL
+    for (int m = 0; m < half; ++m) {
+      const real low = line[m * stride], high = line[(n - 1 - m) * stride];
+      WEFT_UNROLL
+      for (int i = 0; i < rows; ++i) {
+        if (i < half) a[i] += (transposed ? d.odd[m * half + i] : d.even[i * rows + m]) * (low + high);
+        b[i] += (transposed ? d.even[m * rows + i] : d.odd[i * half + m]) * (low - high);
+      }
+    }
+    WEFT_UNROLL
+    for (int i = 0; i < half; ++i) {
+      if (n % 2 == 1) a[i] += (transposed ? d.odd[half * half + i] : d.even[i * rows + half]) * line[half * stride];
+      line[i * stride] = b[i] + a[i];
+      line[(n - 1 - i) * stride] = b[i] - a[i];
+    }
+    if (n % 2 == 1) line[half * stride] = b[half];
+  });
+}
+template <bool transposed, bool by_pairs>
+WEFT_FUNCTION void differentiate_lines(const Splitting& d, real* base, int l) {
+  if (by_pairs)
+    differentiate_by_pairs<transposed>(d, base, l);
+  else
+    transform_lines(base, l, [&](const real(&in)[n], real(&out)[n]) { differentiate<transposed>(d, in, out); });
+}
+
 // One thread per column. While lines are transformed, the last `stashed` of a thread's n values of du/dt are kept in
 // shared memory, to save registers. So are `kept` values of u that the current chunk does not need: the last ones of
 // the second chunk during the first, and the first ones of the first chunk during the second.
-template <int stashed, int kept, class Geometry>
+template <int stashed, int kept, bool by_pairs, class Geometry>
 WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const Geometry& geometry, real lambda,
                                  const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
   static_assert(kept == 0 || (chunks == 2 && kept <= n - layers), "only values of the other chunk can be kept");
@@ -172,11 +207,11 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     const bool live = l < face && element < count;
     if (thread == 0) prefetch(geometry, first, elements, 0, layers);
     gather_column(live, element, l, 0, n, index, x, u[WEFT_SLOT(thread)]);
+    WEFT_UNROLL
+    for (int k = 0; k < kept; ++k) keep[k][thread] = u[WEFT_SLOT(thread)][n - kept + k];
     differentiate<false>(d, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
     WEFT_UNROLL
     for (int k = 0; k < stashed; ++k) stash[k][thread] = t[WEFT_SLOT(thread)][unstashed + k];
-    WEFT_UNROLL
-    for (int k = 0; k < kept; ++k) keep[k][thread] = u[WEFT_SLOT(thread)][n - kept + k];
   }
   WEFT_UNROLL
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -199,8 +234,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
-      transform_lines(planes[thread / pencils], thread % pencils,
-                      [&](const real(&in)[n], real(&out)[n]) { differentiate<false>(d, in, out); });
+      differentiate_lines<false, by_pairs>(d, planes[thread / pencils], thread % pencils);
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
@@ -222,8 +256,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
       if (thread == 0 && chunk < chunks - 1) prefetch(geometry, first, elements, layers, n);
-      transform_lines(planes[thread / pencils], thread % pencils,
-                      [&](const real(&in)[n], real(&out)[n]) { differentiate<true>(d, in, out); });
+      differentiate_lines<true, by_pairs>(d, planes[thread / pencils], thread % pencils);
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
@@ -347,11 +380,14 @@ constexpr Columns columns_double[] = {
      sm_90    ? 72
      : sm_100 ? 128
               : 96,
-     6},                                                                                                      // 11
-    {sm_90 ? 80 : 96, 13, 168, 13, 96, 13, sm_90 ? 72 : 128, 6},                                              // 12
-    {sm_100 ? 168 : 128, 7, sm_100 ? 168 : 128, sm_100 ? 0 : 8, sm_100 ? 168 : 128, 7, sm_90 ? 80 : 104, 7},  // 13
-    {128, 6, sm_80 ? 168 : 128, 8, 128, 7, sm_100 ? 168 : 96, 0},                                             // 14
-    {sm_90 ? 128 : 168, 6, sm_90 ? 128 : 168, sm_90 ? 7 : 0, sm_90 ? 128 : 168, 6, 96, 0},                    // 15
+     6},                                                          // 11
+    {sm_90 ? 80 : 96, 13, 168, 13, 96, 13, sm_90 ? 72 : 128, 6},  // 12
+    {sm_100  ? 168
+     : sm_90 ? 80
+             : 128,
+     sm_90 ? 11 : 7, sm_100 ? 168 : 128, sm_100 ? 0 : 8, sm_100 ? 168 : 128, 7, sm_90 ? 80 : 104, 7},  // 13
+    {128, 6, sm_80 ? 168 : 128, 8, 128, 7, sm_100 ? 168 : 96, 0},                                      // 14
+    {sm_90 ? 128 : 168, 6, sm_90 ? 128 : 168, sm_90 ? 7 : 0, sm_90 ? 128 : 168, 6, 96, 0},             // 15
 };
 constexpr Columns columns_float[] = {
     {40, 0, 48, 0, 40, 0, 32, 0},                                                           // N = 1
@@ -372,10 +408,13 @@ constexpr Columns columns_float[] = {
 };
 constexpr Columns columns = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
 #if defined(__HIP__)
+constexpr bool stored_by_pairs = false;
 constexpr int stored_kept = 0, stored_stash = 0, trilinear_stash = 0, affine_stash = 0,
               box_stash = 0;  // 512 registers suffice
 #else
-constexpr int stored_kept = wide && WEFT_N == 12 && sm_90 ? 3 : 0;  // a fourth block per multiprocessor
+// These make room for one block more per multiprocessor.
+constexpr bool stored_by_pairs = wide && sm_90 && WEFT_N == 13;
+constexpr int stored_kept = wide && sm_90 ? WEFT_N == 12 ? 3 : WEFT_N == 13 ? 2 : 0 : 0;
 constexpr int stored_stash = columns.stored_stash, trilinear_stash = columns.trilinear_stash,
               affine_stash = columns.affine_stash, box_stash = columns.box_stash;
 #endif
@@ -426,16 +465,16 @@ WEFT_KERNEL(poisson_stored_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
              long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored_stash, stored_kept>(WEFT_BLOCK / fields, count, d, Stored<7>{factors}, lambda, index,
-                                           x + field * x_field, y + field * y_field);
+  apply_pencils<stored_stash, stored_kept, stored_by_pairs>(WEFT_BLOCK / fields, count, d, Stored<7>{factors}, lambda,
+                                                            index, x + field * x_field, y + field * y_field);
 }
 
 WEFT_KERNEL(poisson_curved_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
              long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored_stash, stored_kept>(WEFT_BLOCK / fields, count, d, Stored<6>{factors}, lambda, index,
-                                           x + field * x_field, y + field * y_field);
+  apply_pencils<stored_stash, stored_kept, stored_by_pairs>(WEFT_BLOCK / fields, count, d, Stored<6>{factors}, lambda,
+                                                            index, x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -444,9 +483,9 @@ WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<trilinear_stash, 0>(WEFT_BLOCK / fields, count, d,
-                                    TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda, index,
-                                    x + field * x_field, y + field * y_field);
+  apply_pencils<trilinear_stash, 0, false>(WEFT_BLOCK / fields, count, d,
+                                           TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda,
+                                           index, x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -456,9 +495,9 @@ WEFT_KERNEL(poisson_affine_2d, tile* pencils,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<affine_stash, 0>(WEFT_BLOCK / fields, count, d,
-                                 AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index,
-                                 x + field * x_field, y + field * y_field);
+  apply_pencils<affine_stash, 0, false>(WEFT_BLOCK / fields, count, d,
+                                        AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda,
+                                        index, x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
