@@ -80,8 +80,30 @@ constexpr int scratch_vectors(int order) {
 
 // How far ahead factors are prefetched, in vectors, of which a point has six. This is far enough to hide the latency of
 // memory behind the arithmetic of some rows, and near enough for the factors to stay in the second-level cache
-// (measured: from 3 to 48 KiB are good, 32 KiB is best).
+// (measured: from 4 to 64 KiB are equally good).
 inline constexpr int factors_ahead = 512;
+
+// Prefetches the factors that follow those of a stored block, a few cache lines before each of its 6 n^2 lines of
+// points. In larger portions they fill the queue of outstanding misses, and the block's own accesses wait behind them.
+template <int n, class T>
+class FactorsAhead {
+ public:
+  // line: how many of the block's lines came before. No other block has factors.
+  FactorsAhead(const SimdElements<T>& d, std::int64_t block, int line) {
+    if (d.shapes[block] != mesh::Shape::curved) return;
+    at_ = reinterpret_cast<const Vec<T>*>(d.factors) + std::int64_t{d.stored[block]} * cube(n) * 6 + factors_ahead +
+          line * n;
+  }
+  WEFT_ALWAYS_INLINE void step() {
+    constexpr int vectors = std::max(1, 64 / static_cast<int>(sizeof(Vec<T>)));  // per cache line
+    if (at_ == nullptr) return;
+    WEFT_UNROLL_ALL for (int v = 0; v < n; v += vectors) __builtin_prefetch(at_ + v, 0, 2);
+    at_ += n;
+  }
+
+ private:
+  const Vec<T>* at_ = nullptr;
+};
 
 // Coefficient m of the maps of a block.
 template <class T>
@@ -117,6 +139,7 @@ class AffineRows {
   }
   void plane(int k) { weight_ = d_.weights[k]; }
   WEFT_ALWAYS_INLINE void ahead(int k) const { maps_ahead<n>(d_, block_, k); }
+  void line() {}
   WEFT_ALWAYS_INLINE void row(int j, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) const {
     const T w = weight_ * d_.weights[j];
     const Vec<T> rr = rr_ * w, rs = rs_ * w, rt = rt_ * w, ss = ss_ * w, st = st_ * w, tt = tt_ * w;
@@ -177,6 +200,7 @@ class TrilinearRows {
     }
   }
   WEFT_ALWAYS_INLINE void ahead(int k) const { maps_ahead<n>(d_, block_, k); }
+  void line() {}
   // The row's values: ur on the stack, us and ut in the planes.
   WEFT_ALWAYS_INLINE void row(int j, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) const {
     const Row& row = rows_[j];
@@ -236,13 +260,14 @@ template <int n, class T>
 class StoredRows {
  public:
   StoredRows(const SimdElements<T>& d, std::int64_t block)
-      : at_(reinterpret_cast<const Vec<T>*>(d.factors) + std::int64_t{d.stored[block]} * cube(n) * 6) {}
+      : at_(reinterpret_cast<const Vec<T>*>(d.factors) + std::int64_t{d.stored[block]} * cube(n) * 6),
+        ahead_(d, block, n * n) {}
   void plane(int) {}
   void ahead(int) const {}
+  WEFT_ALWAYS_INLINE void line() { ahead_.step(); }
   WEFT_ALWAYS_INLINE void row(int, Vec<T> (&ur)[n], Vec<T>* us, Vec<T>* ut) {
     WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) {
       const Vec<T>* g = at_ + 6 * i;
-      for (int c = 0; c < 6; ++c) __builtin_prefetch(g + c + factors_ahead, 0, 2);
       const Vec<T> r = ur[i], s = us[i], t = ut[i];
       ur[i] = g[0] * r + g[1] * s + g[2] * t;
       us[i] = g[1] * r + g[3] * s + g[4] * t;
@@ -253,6 +278,7 @@ class StoredRows {
 
  private:
   const Vec<T>* at_;
+  FactorsAhead<n, T> ahead_;
 };
 
 // The middle pass. U, Q: [n] planes of plane_stride vectors.
@@ -271,6 +297,7 @@ __attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t blo
     for (int i = 0; i < n; ++i) {
       V u[n], du[n];
       WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) u[j] = Uk[j * n + i];
+      rows.line();
       contract<n, T>(d.forward, u, du);
       WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) S[j * n + i] = du[j];
     }
@@ -279,8 +306,10 @@ __attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t blo
       ahead.template step<(n <= 4 ? 1 : 2)>();
       V u[n], ur[n];
       WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = Uk[j * n + i];
+      rows.line();
       contract<n, T>(d.forward, u, ur);
       rows.row(j, ur, S + j * n, Qk + j * n);
+      rows.line();
       contract<n, T>(d.transposed, ur, u);
       WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) Uk[j * n + i] = u[i];
     }
@@ -288,6 +317,7 @@ __attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t blo
     for (int i = 0; i < n; ++i) {
       V f[n], u[n];
       WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) f[j] = S[j * n + i];
+      rows.line();
       contract<n, T>(d.transposed, f, u);
       WEFT_UNROLL_ALL for (int j = 0; j < n; ++j) Uk[j * n + i] += u[j];
     }
@@ -364,7 +394,9 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
   const mesh::Shape shape = d.shapes[block];
   const bool box = shape == mesh::Shape::box;
 
+  FactorsAhead<n, T> first(d, block, 0);
   space::for_columns<n>([&](int ij, auto column) {
+    first.step();
     V u[n], q[n];
     Entries at = sweep.entries;
     columns.read(sweep.source(), column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return at.read(entry); });
@@ -384,7 +416,9 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
     d.planes.of(shape)(d, block, sweep.ahead, U, Q);
   }
 
+  FactorsAhead<n, T> last(d, block, 5 * n * n);
   space::for_columns<n>([&](int ij, auto column) {
+    last.step();
     V u[n], q[n];
     if (box) {
       const V scale = tt * (d.weights[ij % n] * d.weights[ij / n]);
