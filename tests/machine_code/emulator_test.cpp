@@ -108,7 +108,8 @@ class MachineCode : public testing::Test {
   }
 };
 
-// Tests whose kernels are compiled together at their end, since NVRTC takes longer to start than to compile one.
+// Tests whose kernels are compiled together at their end, since compiler and disassembler take longer to start than for
+// one kernel.
 class MachineCodeOfMany : public MachineCode {
  protected:
   // `run` gets the kernel of this body.
