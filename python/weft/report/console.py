@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -88,7 +89,7 @@ class Console:
             if self.terminal:
                 self._show(text, step, total)
             else:
-                self.write(f"weft: {text}")
+                self.write(textwrap.fill(f"weft: {text}", line_width(), subsequent_indent=6 * " "))
 
         return show
 
