@@ -83,6 +83,12 @@ constexpr int scratch_vectors(int order) {
 // (measured: from 4 to 64 KiB are equally good).
 inline constexpr int factors_ahead = 512;
 
+// The factors of a stored block.
+template <int n, class T>
+WEFT_ALWAYS_INLINE const Vec<T>* factors_of(const SimdElements<T>& d, std::int64_t block) {
+  return reinterpret_cast<const Vec<T>*>(d.factors) + std::int64_t{d.stored[block]} * cube(n) * 6;
+}
+
 // Prefetches the factors that follow those of a stored block, a few cache lines before each of its 6 n^2 lines of
 // points. In larger portions they fill the queue of outstanding misses, and the block's own accesses wait behind them.
 template <int n, class T>
@@ -90,9 +96,7 @@ class FactorsAhead {
  public:
   // line: how many of the block's lines came before. No other block has factors.
   FactorsAhead(const SimdElements<T>& d, std::int64_t block, int line) {
-    if (d.shapes[block] != mesh::Shape::curved) return;
-    at_ = reinterpret_cast<const Vec<T>*>(d.factors) + std::int64_t{d.stored[block]} * cube(n) * 6 + factors_ahead +
-          line * n;
+    if (d.shapes[block] == mesh::Shape::curved) at_ = factors_of<n>(d, block) + factors_ahead + line * n;
   }
   WEFT_ALWAYS_INLINE void step() {
     constexpr int vectors = std::max(1, 64 / static_cast<int>(sizeof(Vec<T>)));  // per cache line
@@ -259,9 +263,7 @@ class TrilinearRows {
 template <int n, class T>
 class StoredRows {
  public:
-  StoredRows(const SimdElements<T>& d, std::int64_t block)
-      : at_(reinterpret_cast<const Vec<T>*>(d.factors) + std::int64_t{d.stored[block]} * cube(n) * 6),
-        ahead_(d, block, n * n) {}
+  StoredRows(const SimdElements<T>& d, std::int64_t block) : at_(factors_of<n>(d, block)), ahead_(d, block, n * n) {}
   void plane(int) {}
   void ahead(int) const {}
   WEFT_ALWAYS_INLINE void line() { ahead_.step(); }
