@@ -138,6 +138,7 @@ Header* header_of(const Handle& handle) {
 struct Module {
   std::string file, text, options;
   std::shared_ptr<weft::machine_code::Image> cubin;
+  std::map<std::string, unsigned> largest_shared;  // that launches may give to kernels, where it was asked for
 };
 struct Function {
   Module* module;
@@ -153,7 +154,7 @@ struct Program {
 };
 
 std::set<void*> handles;  // of every kind
-std::map<char*, std::size_t> device_memory, pinned_memory, opened_memory;
+std::map<char*, std::size_t> device_memory, pinned_memory, opened_memory, module_variables;
 std::map<char*, std::size_t> exported;  // allocation -> slot
 std::map<char*, Handle> imported;       // opened memory -> what it was opened by
 std::set<std::size_t> event_slots;      // in use
@@ -182,7 +183,21 @@ bool within(const std::map<char*, std::size_t>& memory, const void* pointer, std
 }
 
 bool on_device(const void* pointer, std::size_t bytes) {
-  return within(device_memory, pointer, bytes) || within(opened_memory, pointer, bytes);
+  return within(device_memory, pointer, bytes) || within(opened_memory, pointer, bytes) ||
+         within(module_variables, pointer, bytes);
+}
+
+// Bytes of shared memory per block: what the kernel declares, what a launch may give in addition without
+// cuFuncSetAttribute, and the most of both with it (CUDA C++ Programming Guide, "Technical specifications per compute
+// capability").
+unsigned declared_shared(const Function& function) {
+  if (function.module->cubin == nullptr) return 0;
+  const weft::machine_code::Kernel& kernel = function.module->cubin->kernels().at(function.name);
+  return kernel.shared_end - kernel.shared_begin;
+}
+constexpr unsigned shared_without_asking = 48 << 10;
+unsigned largest_shared_of_a_block() {
+  return (gpu.capability == 80 ? 163u : gpu.capability == 90 || gpu.capability == 100 ? 227u : 99u) << 10;
 }
 
 // Executes the stream's work in order until none is left, or until `enough` returns true.
@@ -732,6 +747,11 @@ int cuModuleLoadData(void** module, const void* image) {
 int cuModuleUnload(void* module) {
   const Lock lock(mutex);
   if (const int code = unsafe_entry(__func__)) return code;
+  if (handles.count(module) != 0)
+    if (const auto* cubin = static_cast<Module*>(module)->cubin.get())
+      std::erase_if(module_variables, [all = std::span(cubin->variables())](const auto& known) {
+        return known.first >= all.data() && known.first < all.data() + all.size();
+      });
   return destroy<Module>(module);
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) {
@@ -743,6 +763,27 @@ int cuModuleGetFunction(void** function, void* module, const char* name) {
   static std::deque<Function> functions;
   *function = &functions.emplace_back(Function{m, name});
   return ok;
+}
+int cuModuleGetGlobal_v2(void** pointer, std::size_t* bytes, void* module, const char* name) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  if (handles.count(module) == 0) return invalid_handle;
+  const auto* cubin = static_cast<Module*>(module)->cubin.get();
+  const std::span<char> variable = cubin == nullptr ? std::span<char>() : cubin->variable(name);
+  if (variable.empty()) return not_found;
+  module_variables[variable.data()] = variable.size();
+  *pointer = variable.data();
+  return *bytes = variable.size(), ok;
+}
+int cuFuncSetAttribute(void* function, int attribute, int value) {
+  const Lock lock(mutex);
+  if (const int code = entry(__func__)) return code;
+  constexpr int launch_shared_bytes = 8;
+  if (attribute != launch_shared_bytes || value < 0) return invalid_value;
+  auto& f = *static_cast<Function*>(function);
+  const auto bytes = static_cast<unsigned>(value);
+  if (declared_shared(f) + bytes > largest_shared_of_a_block()) return invalid_value;
+  return f.module->largest_shared[f.name] = bytes, ok;
 }
 int cuFuncGetAttribute(int* value, int attribute, void* function) {
   const Lock lock(mutex);
@@ -758,7 +799,7 @@ int cuFuncGetAttribute(int* value, int attribute, void* function) {
   if (found == values.end()) return invalid_value;
   return *value = static_cast<int>(found->second), ok;
 }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, std::size_t) {
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, std::size_t launch_shared) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   *blocks = 2048 / threads;
@@ -769,20 +810,29 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int
   const weft::machine_code::Kernel& kernel = cubin->kernels().at(static_cast<Function*>(function)->name);
   const int warps = (threads + 31) / 32, registers = static_cast<int>(kernel.registers + 7) / 8 * 256;
   *blocks = std::min(
-      {32, 64 / warps, 65536 / registers / warps, static_cast<int>(233472 / std::max(kernel.shared_end, 1024u))});
+      {32, 64 / warps, 65536 / registers / warps, static_cast<int>(233472 / (kernel.shared_end + launch_shared))});
   return ok;
 }
 int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz,
-                   unsigned, void* stream, void** arguments, void**) {
+                   unsigned launch_shared, void* stream, void** arguments, void**) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
   if (blocks * by * bz == 0 || tx * ty * tz == 0 || tx * ty * tz > 1024) return invalid_value;
   auto& f = *static_cast<Function*>(function);
   if (handles.count(f.module) == 0) return invalid_handle;
+  const auto asked_for = f.module->largest_shared.find(f.name);
+  const unsigned declared = declared_shared(f), without_asking = shared_without_asking - declared;
+  if (launch_shared > (asked_for != f.module->largest_shared.end() ? asked_for->second : without_asking))
+    return invalid_value;
   if (handles.count(stream) != 0 && !static_cast<Stream*>(stream)->capturing) ++gpu.launches;
-  return enqueue(
-      stream,
-      gpu.prepare({f.module->file, f.name, f.module->options, blocks, {tx, ty, tz}, arguments, f.module->cubin}));
+  return enqueue(stream, gpu.prepare({f.module->file,
+                                      f.name,
+                                      f.module->options,
+                                      blocks,
+                                      {tx, ty, tz},
+                                      launch_shared,
+                                      arguments,
+                                      f.module->cubin}));
 }
 
 int cuStreamBeginCapture_v2(void* stream, int mode) {

@@ -13,6 +13,8 @@
 // call, so a wait before the record waits for nothing. Freeing memory while another process has it open ends the
 // program.
 //
+// A launch with more than 48 KB of shared memory per block fails unless it was asked for before, as CUDA requires.
+//
 // A capture is as strict as CUDA's: what a driver cannot observe (allocations, waits, queries) fails and invalidates
 // it.
 //
@@ -30,8 +32,8 @@
 #include "machine_code/image.hpp"
 
 struct FakeLaunch {
-  std::string file, name, options;  // options separated by spaces
-  unsigned blocks, threads[3];
+  std::string file, name, options;      // options separated by spaces
+  unsigned blocks, threads[3], shared;  // shared: bytes beyond what the kernel declares
   void** arguments;
   std::shared_ptr<weft::machine_code::Image> cubin;  // nullptr if there is none
 };

@@ -10,6 +10,8 @@
 #include "vector_checks.hpp"
 #include "weft/device/backends.hpp"
 #include "weft/device/compiler.hpp"
+#include "weft/device/gpu_api.hpp"
+#include "weft/device/gpu_names.hpp"
 #include "weft/device/graph.hpp"
 #include "weft/trace/recorder.hpp"
 
@@ -333,6 +335,36 @@ TEST(Cuda, ResourcesComeFromTheDriverAndSpillsFromTheLog) {
   EXPECT_EQ(resources.shared_bytes, 41);
   EXPECT_EQ(resources.spill_bytes, 20);
   EXPECT_EQ(resources.max_blocks_per_multiprocessor, 8);
+}
+
+TEST(Cuda, MoreThan48KbOfSharedMemoryMustBeAskedFor) {
+  if (find_fake_gpu("cuda") == nullptr) GTEST_SKIP() << "needs the driver made for tests: run it by ctest";
+  const auto device = device::open("cuda");
+  Stream stream(device);
+  const GpuApi& api = cuda_api();
+  const Compiled compiled = compile(Backend::cuda, {"vector", "scale", {{"WEFT_REAL", "double"}}}, "sm_90");
+  void *module = nullptr, *function = nullptr;
+  ASSERT_EQ(api.load_module(&module, compiled.image.data()), 0);
+  ASSERT_EQ(api.module_function(&function, module, "scale"), 0);
+  Array<double> x(device, std::vector<double>{1, 2});
+  long n = 2;
+  double factor = 3, *values = x.data();
+  void* arguments[] = {&n, &factor, &values};
+  const auto launch = [&](unsigned bytes) {
+    return api.launch(function, 1, 1, 1, 256, 1, 1, bytes, stream.handle(), arguments, nullptr);
+  };
+  EXPECT_EQ(launch(48 << 10), 0);
+  EXPECT_NE(launch((48 << 10) + 1), 0);
+  EXPECT_EQ(api.set_function_attribute(function, gpu::launch_shared_bytes, 64 << 10), 0);
+  EXPECT_EQ(launch(64 << 10), 0);
+  EXPECT_NE(launch((64 << 10) + 1), 0);
+  EXPECT_NE(api.set_function_attribute(function, gpu::launch_shared_bytes, 228 << 10), 0);
+  void* pointer = nullptr;
+  std::size_t size = 0;
+  EXPECT_EQ(api.module_variable(&pointer, &size, module, "scale_launch_shared"), gpu::not_found);
+  stream.synchronize();
+  EXPECT_EQ(x.download()[1], 2 * 3 * 3);
+  EXPECT_EQ(api.unload_module(module), 0);
 }
 
 TEST(Cuda, AGpuNewerThanTheCompilerGetsPtxOfTheNewestArchitectureBelowIt) {

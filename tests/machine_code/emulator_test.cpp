@@ -44,10 +44,11 @@ class Launch {
     std::memcpy(arguments_.back().data(), &value, sizeof value);
     return *this;
   }
-  Counters run(Dimensions blocks, Dimensions threads) {
+  Counters run(Dimensions blocks, Dimensions threads, unsigned launch_shared = 0) {
     std::vector<void*> pointers;
     for (auto& argument : arguments_) pointers.push_back(argument.data());
-    return launch(*module_, name_, blocks, threads, pack_parameters(module_->kernel(name_), pointers.data()),
+    return launch(*module_, name_, blocks, threads, launch_shared,
+                  pack_parameters(module_->kernel(name_), pointers.data()),
                   [this](std::uintptr_t address) -> std::pair<std::uintptr_t, std::uintptr_t> {
                     for (const auto& range : ranges_)
                       if (address >= range.first && address < range.second) return range;
@@ -452,6 +453,39 @@ TEST_F(MachineCode, LocalAndSharedAndConstantMemory) {
     const int k = at(from + 1), table[] = {3, 1, 4, 1};
     EXPECT_EQ(y[static_cast<std::size_t>(t)], k * k + from + (k == at(from) ? 1000 : 0) + table[at(t) % 4]);
   }
+}
+
+TEST_F(MachineCode, SharedMemoryOfTheLaunchFollowsWhatTheKernelDeclares) {
+  const auto module = compiled(
+      kernel("int* y", R"(
+    extern __shared__ int given[]; __shared__ int declared[256];
+    given[threadIdx.x] = t; declared[threadIdx.x] = -t; __syncthreads();
+    y[t] = 1000 * given[255 - threadIdx.x] + declared[255 - threadIdx.x];)") +
+      kernel("int* y", "extern __shared__ int given[]; given[threadIdx.x] = t; __syncthreads(); y[t] = given[y[0]];",
+             "alone") +
+      "extern \"C\" __device__ int probe_launch_shared = 1024;");
+  std::vector<int> y(count);
+  const Counters counters = Launch(module)(y).run({4}, {256}, 1024);
+  for (int t = 0; t < count; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], 999 * (t / 256 * 256 + 255 - t % 256));
+  EXPECT_EQ(counters.shared_bytes, 2048u);
+  const auto fault_of = [&](const char* name, int at, unsigned threads, unsigned bytes) -> std::string {
+    y[0] = at;
+    try {
+      Launch(module, name)(y).run({1}, {threads}, bytes);
+    } catch (const Fault& fault) {
+      return fault.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(fault_of("alone", 3, 64, 1024), "");
+  EXPECT_NE(fault_of("alone", 64, 64, 1024).find("nothing was written to"), std::string::npos);
+  EXPECT_NE(fault_of("alone", 256, 64, 1024).find("shared memory that is not the kernel's"), std::string::npos);
+  EXPECT_NE(fault_of("probe", 0, 256, 1020).find("shared memory that is not the kernel's"), std::string::npos);
+  int said = 0;
+  ASSERT_EQ(module->image().variable("probe_launch_shared").size(), sizeof said);
+  std::memcpy(&said, module->image().variable("probe_launch_shared").data(), sizeof said);
+  EXPECT_EQ(said, 1024);
+  EXPECT_TRUE(module->image().variable("no_such_variable").empty());
 }
 
 TEST_F(MachineCode, CopiesToSharedMemoryArriveWhenTheyAreWaitedFor) {

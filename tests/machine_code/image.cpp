@@ -18,9 +18,7 @@ enum Attribute : unsigned {
   register_count = 0x2f,
   max_stack_bytes = 0x23,
 };
-constexpr std::uint32_t address_relocation = 2;         // R_CUDA_64
-constexpr unsigned shared_memory_of_the_system = 1024;  // on sm_90 the system keeps the first KiB of a block's shared
-                                                        // memory
+constexpr std::uint32_t address_relocation = 2;  // R_CUDA_64
 
 template <class T>
 T read(std::span<const char> bytes, std::size_t at) {
@@ -86,7 +84,7 @@ Image::Image(std::string cubin) : bytes_(std::move(cubin)), variables_(std::make
     kernel.code_bytes = static_cast<unsigned>(section.sh_size);
   }
 
-  // Variables, initialised ones first; and where each of their sections begins.
+  // Memory of the variables, initialised ones first; and where each of their sections begins.
   std::map<std::size_t, std::size_t> begins;
   for (std::size_t i = 0; i < sections.size(); ++i) {
     const std::string name = name_of(sections[i]);
@@ -97,6 +95,10 @@ Image::Image(std::string cubin) : bytes_(std::move(cubin)), variables_(std::make
     variables_->insert(variables_->end(), initial.begin(), initial.end());
     variables_->resize(begins[i] + sections[i].sh_size);
   }
+
+  for (const Symbol& symbol : symbols)
+    if (const auto begin = begins.find(symbol.entry.st_shndx); begin != begins.end())
+      named_[symbol.name] = std::span(*variables_).subspan(begin->second + symbol.entry.st_value, symbol.entry.st_size);
 
   for (const Elf64_Shdr& section : sections) {
     const std::string name = name_of(section);
@@ -124,7 +126,6 @@ Image::Image(std::string cubin) : bytes_(std::move(cubin)), variables_(std::make
     } else if (Kernel* of_tables = kernel_after(".nv.constant2.")) {
       of_tables->private_constants.assign(bytes.begin(), bytes.end());
     } else if (Kernel* of_shared = kernel_after(".nv.shared.")) {
-      of_shared->shared_begin = shared_memory_of_the_system;
       of_shared->shared_end = static_cast<unsigned>(section.sh_size);
     } else if (name == ".nv.constant3" || name == ".nv.constant4") {
       constants_[name.back() - '0'].assign(bytes.begin(), bytes.end());

@@ -6,10 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace weft::machine_code {
+
+// On sm_90 the system keeps the first KiB of a block's shared memory.
+inline constexpr unsigned shared_memory_of_the_system = 1024;
 
 struct Parameter {
   unsigned offset = 0, bytes = 0;  // offset from the first parameter
@@ -18,11 +22,12 @@ struct Parameter {
 struct Kernel {
   std::string name;
   std::vector<Parameter> parameters;
-  unsigned parameters_at = 0;                 // in constant bank 0
-  unsigned constant_bytes = 0;                // of constant bank 0, parameters included
-  unsigned registers = 0;                     // per thread
-  unsigned local_bytes = 0;                   // per thread: the stack, and what the functions it calls need
-  unsigned shared_begin = 0, shared_end = 0;  // addresses of its static shared memory
+  unsigned parameters_at = 0;   // in constant bank 0
+  unsigned constant_bytes = 0;  // of constant bank 0, parameters included
+  unsigned registers = 0;       // per thread
+  unsigned local_bytes = 0;     // per thread: the stack, and what the functions it calls need
+  // Addresses of the shared memory that it declares. That of the launch follows.
+  unsigned shared_begin = shared_memory_of_the_system, shared_end = shared_memory_of_the_system;
   unsigned max_threads = 1024;
   unsigned code_bytes = 0;
   std::vector<char> private_constants;  // bank 2: the compiler's own, such as jump tables
@@ -36,8 +41,12 @@ class Image {
   const std::map<std::string, Kernel>& kernels() const { return kernels_; }
   // Banks 3 and 4, shared by all kernels: __constant__ variables and addresses of variables.
   const std::vector<char>& constants(int bank) const { return constants_[bank]; }
-  // Memory of the module's __device__ variables.
+  // Memory of the module's __device__ variables, and that of one of them, which is empty if there is none of that name.
   const std::vector<char>& variables() const { return *variables_; }
+  std::span<char> variable(const std::string& name) const {
+    const auto found = named_.find(name);
+    return found == named_.end() ? std::span<char>() : found->second;
+  }
 
   static bool is_elf(const void* image);
 
@@ -46,6 +55,7 @@ class Image {
   std::map<std::string, Kernel> kernels_;
   std::vector<char> constants_[5];
   std::shared_ptr<std::vector<char>> variables_;  // keeps its address when the image is copied
+  std::map<std::string, std::span<char>> named_;  // parts of it
 };
 
 }  // namespace weft::machine_code

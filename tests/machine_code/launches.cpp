@@ -204,7 +204,7 @@ std::function<void()> prepare_launch(const FakeLaunch& launch, std::vector<std::
     arguments.emplace_back(from, from + kernel.parameters[k].bytes);
   }
   const Dimensions threads{launch.threads[0], launch.threads[1], launch.threads[2]};
-  return [=, &kernel, blocks = launch.blocks]() mutable {
+  return [=, &kernel, blocks = launch.blocks, launch_shared = launch.shared]() mutable {
     std::vector<void*> pointers;
     for (auto& argument : arguments) pointers.push_back(argument.data());
     const Memory allocations = memory();
@@ -226,8 +226,8 @@ std::function<void()> prepare_launch(const FakeLaunch& launch, std::vector<std::
       return {0, 0};
     };
     Judged& result = report.kernels[name_of(spec)];
-    result.counters.add(
-        machine_code::launch(*module, kernel.name, {blocks}, threads, pack_parameters(kernel, pointers.data()), find));
+    result.counters.add(machine_code::launch(*module, kernel.name, {blocks}, threads, launch_shared,
+                                             pack_parameters(kernel, pointers.data()), find));
     if (compares) compare(spec, allocations, expected, arguments, result);
   };
 }

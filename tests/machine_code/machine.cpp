@@ -18,13 +18,14 @@ constexpr unsigned stack_pointer_at = 0x28;    // in constant bank 0
 
 class Grid {
  public:
-  Grid(Module& module, const std::string& name, Dimensions blocks, Dimensions threads,
+  Grid(Module& module, const std::string& name, Dimensions blocks, Dimensions threads, unsigned launch_shared,
        const std::vector<char>& parameters, const FindAllocation& find_allocation)
       : kernel_(module.kernel(name)),
         code_(module.code(name)),
         find_allocation_(find_allocation),
         blocks_(blocks),
         threads_(threads),
+        shared_end_(kernel_.shared_end + launch_shared),
         executed_(code_.instructions.size()),
         lanes_executed_(code_.instructions.size()) {
     const std::uint64_t count = std::uint64_t{threads.x} * threads.y * threads.z;
@@ -108,6 +109,7 @@ class Grid {
   const Code& code_;
   const FindAllocation& find_allocation_;
   Dimensions blocks_, threads_;
+  unsigned shared_end_;
   std::vector<char> bank_;
   std::uint32_t local_bytes_ = 0;
   std::pair<std::uintptr_t, std::uintptr_t> variables_, known_{0, 0};
@@ -129,7 +131,7 @@ void Grid::run_block(unsigned x, unsigned y, unsigned z) {
   around_.block[1] = y;
   around_.block[2] = z;
   barriers_ = 0;
-  shared_.start(kernel_.shared_begin, kernel_.shared_end, code_.shared_unit);
+  shared_.start(kernel_.shared_begin, shared_end_, code_.shared_unit);
   for (unsigned w = 0; w < warps_.size(); ++w) {
     Warp& warp = warps_[w];
     const unsigned count = std::min<unsigned>(lanes, thread_count() - lanes * w);
@@ -739,7 +741,7 @@ void Grid::count_instructions() {
   counters_.memory_reads = traffic_.reads;
   counters_.memory_writes = traffic_.writes;
   counters_.registers = kernel_.registers;
-  counters_.shared_bytes = kernel_.shared_end - kernel_.shared_begin;
+  counters_.shared_bytes = shared_end_ - kernel_.shared_begin;
 }
 
 }  // namespace
@@ -773,8 +775,8 @@ std::vector<char> pack_parameters(const Kernel& kernel, void** arguments) {
 }
 
 Counters launch(Module& module, const std::string& kernel, Dimensions blocks, Dimensions threads,
-                const std::vector<char>& parameters, const FindAllocation& find_allocation) {
-  return Grid(module, kernel, blocks, threads, parameters, find_allocation).run();
+                unsigned launch_shared, const std::vector<char>& parameters, const FindAllocation& find_allocation) {
+  return Grid(module, kernel, blocks, threads, launch_shared, parameters, find_allocation).run();
 }
 
 }  // namespace weft::machine_code

@@ -57,7 +57,8 @@ class Module {
 // The bytes of a launch's parameters, as laid out in constant memory.
 std::vector<char> pack_parameters(const Kernel& kernel, void** arguments);
 
+// `launch_shared`: the bytes of shared memory that a block has beyond what the kernel declares.
 Counters launch(Module& module, const std::string& kernel, Dimensions blocks, Dimensions threads,
-                const std::vector<char>& parameters, const FindAllocation& find_allocation);
+                unsigned launch_shared, const std::vector<char>& parameters, const FindAllocation& find_allocation);
 
 }  // namespace weft::machine_code

@@ -53,6 +53,8 @@ GpuApi open_cuda_api() {
   };
   api.retain_context = [=](void** context, int ordinal) { return own.retain(context, ordinal); };
   api.activate = [=](void* context, int) { return own.set_current(context); };
+  api.module_variable = own.module_variable;
+  api.set_function_attribute = own.set_function_attribute;
   api.architecture = [attribute = api.device_attribute](int ordinal) {
     int major = 0, minor = 0;
     attribute(&major, gpu::capability_major, ordinal);

@@ -73,6 +73,9 @@ struct GpuApi {
   std::function<int(void** context, int ordinal)>
       retain_context;                                       // CUDA's primary context, which CuPy and PyTorch share
   std::function<int(void* context, int ordinal)> activate;  // for the calling thread
+  // Empty for HIP, whose kernels declare all of their shared memory.
+  std::function<int(void** pointer, std::size_t* bytes, void* module, const char* name)> module_variable;
+  std::function<int(void* function, int attribute, int value)> set_function_attribute;
 
   struct {
     int multiprocessors, warp_size, registers, shared_bytes, threads;  // the last three are per multiprocessor

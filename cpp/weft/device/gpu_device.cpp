@@ -306,6 +306,19 @@ class GpuDevice final : public Device {
 
   void activate() const { check(api_.activate(context_, ordinal_), "setting the current device"); }
 
+  // The bytes of shared memory that each launch has to give to a block of this kernel (kernels/launch_shared.hpp).
+  int launch_shared(void* module, const std::string& kernel) {
+    if (!api_.module_variable) return 0;
+    void* pointer = nullptr;
+    std::size_t size = 0;
+    const int code = api_.module_variable(&pointer, &size, module, (kernel + "_launch_shared").c_str());
+    if (code == gpu::not_found) return 0;
+    check(code, "asking how much shared memory " + kernel + " needs");
+    int bytes = 0;
+    copy_now(&bytes, pointer, sizeof bytes, CopyKind::device_to_host);
+    return bytes;
+  }
+
   void* spare_event() {
     if (spare_events_.empty()) return create_event();
     void* event = spare_events_.back();
@@ -398,8 +411,13 @@ class GpuDevice final : public Device {
 
 class GpuKernel final : public detail::KernelImpl {
  public:
-  GpuKernel(std::shared_ptr<GpuDevice> device, void* function, const KernelSpec& spec, KernelResources resources)
-      : device_(std::move(device)), function_(function), name_(trace::intern(spec.name)), resources_(resources) {
+  GpuKernel(std::shared_ptr<GpuDevice> device, void* function, const KernelSpec& spec, KernelResources resources,
+            int launch_shared)
+      : device_(std::move(device)),
+        function_(function),
+        name_(trace::intern(spec.name)),
+        resources_(resources),
+        launch_shared_(static_cast<unsigned>(launch_shared)) {
     // If the host has an instance of this kernel, the sizes of its parameters are known and can be checked.
     if (const HostKernel* host = find_host_kernel(spec.file, spec.name, constants_of(spec))) expected_ = host;
   }
@@ -409,8 +427,8 @@ class GpuKernel final : public detail::KernelImpl {
   }
   void launch(void* stream, unsigned blocks, Shape threads, void** arguments) override {
     device_->timed(name_, trace::Category::gpu, 0, stream, [&] {
-      return device_->api().launch(function_, blocks, 1, 1, threads.x, threads.y, threads.z, 0, stream, arguments,
-                                   nullptr);
+      return device_->api().launch(function_, blocks, 1, 1, threads.x, threads.y, threads.z, launch_shared_, stream,
+                                   arguments, nullptr);
     });
   }
   KernelResources resources() const override { return resources_; }
@@ -420,6 +438,7 @@ class GpuKernel final : public detail::KernelImpl {
   void* function_;
   const char* name_;
   KernelResources resources_;
+  unsigned launch_shared_;
   const HostKernel* expected_ = nullptr;
 };
 
@@ -452,11 +471,16 @@ std::shared_ptr<detail::KernelImpl> GpuDevice::load(const KernelSpec& spec) {
   }
   resources.registers = attribute(gpu::register_count);
   resources.stack_bytes = attribute(gpu::local_bytes);
-  resources.shared_bytes = attribute(gpu::shared_bytes);
-  check(api_.occupancy(&resources.max_blocks_per_multiprocessor, function, attribute(gpu::max_threads_per_block), 0),
+  const int launch_shared = this->launch_shared(found->second.handle, spec.name);
+  if (launch_shared > 0)
+    check(api_.set_function_attribute(function, gpu::launch_shared_bytes, launch_shared),
+          "asking for " + std::to_string(launch_shared) + " bytes of shared memory per block of " + spec.name);
+  resources.shared_bytes = attribute(gpu::shared_bytes) + launch_shared;
+  check(api_.occupancy(&resources.max_blocks_per_multiprocessor, function, attribute(gpu::max_threads_per_block),
+                       static_cast<std::size_t>(launch_shared)),
         "asking for the occupancy of " + spec.name);
-  return std::make_shared<GpuKernel>(std::static_pointer_cast<GpuDevice>(shared_from_this()), function, spec,
-                                     resources);
+  return std::make_shared<GpuKernel>(std::static_pointer_cast<GpuDevice>(shared_from_this()), function, spec, resources,
+                                     launch_shared);
 }
 
 Availability availability(const GpuApi& api) {

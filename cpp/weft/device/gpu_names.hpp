@@ -61,7 +61,10 @@
   X(max_threads_per_block, 0, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK) \
   X(shared_bytes, 1, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)                  \
   X(local_bytes, 3, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)                     \
-  X(register_count, 4, CU_FUNC_ATTRIBUTE_NUM_REGS, HIP_FUNC_ATTRIBUTE_NUM_REGS)
+  X(register_count, 4, CU_FUNC_ATTRIBUTE_NUM_REGS, HIP_FUNC_ATTRIBUTE_NUM_REGS)                                  \
+  X(launch_shared_bytes, 8, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,                                     \
+    HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)                                                            \
+  X(not_found, 500, CUDA_ERROR_NOT_FOUND, hipErrorNotFound)
 
 // Attributes of a device: CUDA's value and name, HIP's value and name.
 #define WEFT_GPU_ATTRIBUTES(X)                                                                                \
@@ -80,11 +83,15 @@ struct CudaFunctions {
   int (*error_string)(int code, const char** text);
   int (*retain)(void** context, int ordinal);
   int (*set_current)(void* context);
+  int (*module_variable)(void** pointer, std::size_t* bytes, void* module, const char* name);
+  int (*set_function_attribute)(void* function, int attribute, int value);
 };
-#define WEFT_CUDA_FUNCTIONS(X)        \
-  X(error_string, cuGetErrorString)   \
-  X(retain, cuDevicePrimaryCtxRetain) \
-  X(set_current, cuCtxSetCurrent)
+#define WEFT_CUDA_FUNCTIONS(X)             \
+  X(error_string, cuGetErrorString)        \
+  X(retain, cuDevicePrimaryCtxRetain)      \
+  X(set_current, cuCtxSetCurrent)          \
+  X(module_variable, cuModuleGetGlobal_v2) \
+  X(set_function_attribute, cuFuncSetAttribute)
 struct HipFunctions {
   const char* (*error_string)(int code);
   int (*set_device)(int ordinal);
