@@ -15,6 +15,7 @@ import os
 import sys
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
@@ -28,7 +29,8 @@ LAUNCHED = _weft.device.launched_kernels()
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100", "gfx90a"]
 COMPILERS = {"sm": "nvrtc", "gfx": "hiprtc"}
 RUN = "sm_90"  # what the tests on machine code run
-CACHE = str(ROOT / "build/machine_code")  # theirs
+MACHINE_CODE = ROOT / "build/machine_code"  # their cache
+CACHE = ROOT / "build/without_spills"
 
 
 def compiler(architecture):
@@ -80,11 +82,23 @@ def problem(resources, hot):
     return "no registers reported" if resources["registers"] <= 0 else None
 
 
+def begin_cache():
+    """Links what the tests on machine code have compiled into a cache of its own.
+
+    In theirs, the images are for the driver made for tests, which does not load what is compiled here.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for file in MACHINE_CODE.glob("*"):
+        with suppress(FileExistsError, FileNotFoundError):  # linked before, or a new entry that was just renamed
+            os.link(file, CACHE / file.name)
+
+
 def use_cache():
-    os.environ["WEFT_CACHE"] = CACHE
+    os.environ["WEFT_CACHE"] = str(CACHE)
 
 
 def processes():
+    begin_cache()
     # New processes: the MPI and OpenMP of this one do not survive a fork.
     return ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=get_context("spawn"), initializer=use_cache)
 
