@@ -18,6 +18,7 @@
 // each coefficient in x = sum_c maps[c] r^a s^b t^c, in the order 1, r, s, t, rs, rt, st, rst. metrics: [element][6], G
 // without the weights. reference: [n*n + 2n], namely D in row-major order, the GLL points, the GLL weights.
 #include "weft/kernels/blocks.hpp"
+#include "weft/kernels/launch_shared.hpp"
 #include "weft/kernels/pencils.hpp"
 #include "weft/kernels/poisson_metric.hpp"
 
@@ -187,6 +188,16 @@ WEFT_FUNCTION void differentiate_lines(const Splitting& d, real* base, int l) {
     transform_lines(base, l, [&](const real(&in)[n], real(&out)[n]) { differentiate<transposed>(d, in, out); });
 }
 
+// The bytes of shared memory in which columns set aside `values` values per thread, and whether a kernel can declare so
+// many beside the arrays for lines or a launch has to give them.
+template <int values>
+constexpr int bytes_aside = values * tile * pencils * static_cast<int>(sizeof(real));
+constexpr int bytes_of_lines = tile * element_values * static_cast<int>(sizeof(real)), declarable_bytes = 48 * 1024;
+template <int values>
+constexpr bool aside_at_launch = weft_has_launch_shared && bytes_of_lines + bytes_aside<values> > declarable_bytes;
+template <int values>
+constexpr int launch_bytes = aside_at_launch<values> ? bytes_aside<values> : 0;
+
 // One thread per column. While lines are transformed, the last `stashed` of a thread's n values of du/dt are kept in
 // shared memory, to save registers. So are `kept` values of u that the current chunk does not need: the last ones of
 // the second chunk during the first, and the first ones of the first chunk during the second.
@@ -195,11 +206,15 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
                                  const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
   static_assert(kept == 0 || (chunks == 2 && kept <= n - layers), "only values of the other chunk can be kept");
   constexpr int unstashed = n - stashed;
-  WEFT_SHARED(real, planes[tile][element_values]);                      // of each element: layers for r, then for s
-  WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // the values of t from t[unstashed] on
-  WEFT_SHARED(real, keep[kept > 0 ? kept : 1][tile * pencils]);         // values of u
-  real u[WEFT_SLOTS(tile * pencils)][n];                                // x; later y without the term along t
-  real t[WEFT_SLOTS(tile * pencils)][n];                                // du/dt; later the flux along t
+  constexpr bool at_launch = aside_at_launch<stashed + kept>;
+  WEFT_SHARED(real, planes[tile][element_values]);  // of each element: layers for r, then for s
+  WEFT_SHARED(real, declared_stash[at_launch || stashed == 0 ? 1 : stashed][tile * pencils]);
+  WEFT_SHARED(real, declared_keep[at_launch || kept == 0 ? 1 : kept][tile * pencils]);
+  using Row = real[tile * pencils];
+  Row* const stash = at_launch ? weft_launch_shared<Row>() : declared_stash;  // the values of t from t[unstashed] on
+  Row* const keep = at_launch ? stash + stashed : declared_keep;              // values of u
+  real u[WEFT_SLOTS(tile * pencils)][n];                                      // x; later y without the term along t
+  real t[WEFT_SLOTS(tile * pencils)][n];                                      // du/dt; later the flux along t
 
   const int first = block * tile, elements = count - block * tile < tile ? count - block * tile : tile;
   WEFT_THREADS(thread, tile * pencils) {
@@ -358,65 +373,84 @@ WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness,
 
 }  // namespace
 
-// The variants with one thread per column, by order: the number of registers per thread for which each is compiled, and
-// the number of values that it stashes. Both were found by trying: they give the most blocks per multiprocessor without
-// spilling, which tests/python/test_kernel_compile.py checks.
+// The variants with one thread per column, by order: the number of registers per thread for which each is compiled, the
+// numbers of values of du/dt and of u that a thread sets aside, and whether lines are differentiated by pairs. They
+// were found by trying: they give the most blocks per multiprocessor without spilling, which
+// tests/python/test_kernel_compile.py checks.
 constexpr bool wide = sizeof(real) == 8;
+struct Column {
+  int registers, stash = 0, kept = 0;
+  bool by_pairs = false;
+};
 struct Columns {
-  int stored, stored_stash, trilinear, trilinear_stash, affine, affine_stash, box, box_stash;
+  Column stored, trilinear, affine, box;
 };
 constexpr Columns columns_double[] = {
-    {48, 0, sm_90 ? 64 : 72, 0, 48, 0, 32, 0},                                    // N = 1
-    {48, 0, sm_90 ? 72 : 80, 0, 48, 0, 32, 0},                                    // 2
-    {48, 0, sm_80 ? 80 : 96, 0, 48, 0, 32, 0},                                    // 3
-    {56, 0, 104, 0, 56, 0, 56, 0},                                                // 4
-    {56, 0, 96, 0, 56, 0, 48, 0},                                                 // 5
-    {sm_90 ? 56 : 64, 0, 96, 7, 64, 0, sm_80 ? 56 : 48, 0},                       // 6
-    {72, 0, sm_80 ? 128 : 96, 0, 72, 0, 64, 0},                                   // 7
-    {sm_90 ? 80 : 72, 0, 104, 7, 80, 0, 64, 0},                                   // 8
-    {sm_100 ? 104 : 80, 10, 104, 10, sm_100 ? 128 : 96, 10, sm_90 ? 64 : 80, 4},  // 9
-    {96, 5, sm_100 ? 168 : 128, 5, sm_100 ? 168 : 96, 5, sm_80 ? 96 : 72, 4},     // 10
-    {sm_100 ? 255 : 96, 12, sm_100 ? 255 : 128, sm_90 ? 7 : 12, sm_100 ? 255 : 96, 12,
-     sm_90    ? 72
-     : sm_100 ? 128
-              : 96,
-     6},                                                          // 11
-    {sm_90 ? 80 : 96, 13, 168, 13, 96, 13, sm_90 ? 72 : 128, 6},  // 12
-    {sm_100  ? 168
-     : sm_90 ? 80
-             : 128,
-     sm_90 ? 11 : 7, sm_100 ? 168 : 128, sm_100 ? 0 : 8, sm_100 ? 168 : 128, 7, sm_90 ? 80 : 104, 7},  // 13
-    {128, 6, sm_80 ? 168 : 128, 8, 128, 7, sm_100 ? 168 : 96, 0},                                      // 14
-    {sm_90 ? 128 : 168, 6, sm_90 ? 128 : 168, sm_90 ? 7 : 0, sm_90 ? 128 : 168, 6, 96, 0},             // 15
+    {{48}, {sm_90 ? 64 : 72}, {48}, {32}},                                                // N = 1
+    {{48}, {sm_90 ? 72 : 80}, {48}, {32}},                                                // 2
+    {{48}, {sm_80 ? 80 : 96}, {48}, {32}},                                                // 3
+    {{56}, {104}, {56}, {56}},                                                            // 4
+    {{56}, {96}, {56}, {48}},                                                             // 5
+    {{sm_90 ? 56 : 64}, {96, 7}, {64}, {sm_80 ? 56 : 48}},                                // 6
+    {{72}, {sm_80 ? 128 : 96}, {72}, {64}},                                               // 7
+    {{sm_90 ? 80 : 72}, {104, 7}, {80}, {64}},                                            // 8
+    {{sm_100 ? 104 : 80, 10}, {104, 10}, {sm_100 ? 128 : 96, 10}, {sm_90 ? 64 : 80, 4}},  // 9
+    {{96, 5}, {sm_100 ? 168 : 128, 5}, {sm_100 ? 168 : 96, 5}, {sm_80 ? 96 : 72, 4}},     // 10
+    {{sm_100 ? 255 : 96, 12},
+     {sm_100 ? 255 : 128, sm_90 ? 7 : 12},
+     {sm_100 ? 255 : 96, 12},
+     {sm_90    ? 72
+      : sm_100 ? 128
+               : 96,
+      6}},  // 11
+    {{sm_90 ? 80 : 96, 13, sm_90 ? 3 : 0},
+     {sm_100 ? 168 : 112, sm_100 ? 13 : 10, sm_100 ? 0 : 6, !sm_100},
+     {96, 13},
+     {sm_90 ? 72 : 128, 6}},  // 12
+    {{sm_100 ? 128 : 80, 11, 2, true},
+     {sm_100 ? 168 : 128, sm_100 ? 0 : 8},
+     {sm_100 ? 168 : 128, 7},
+     {sm_90 ? 80 : 104, 7}},  // 13
+    {{sm_90 ? 80 : 128, sm_90 ? 15 : 6, sm_90 ? 7 : 0, sm_90},
+     {sm_80 ? 168 : 128, 8},
+     {128, 7},
+     {sm_100 ? 168 : 96}},  // 14
+    {{sm_90 ? 80 : 128,
+      sm_90    ? 10
+      : sm_100 ? 8
+               : 6,
+      sm_90    ? 8
+      : sm_100 ? 6
+               : 0,
+      true},
+     {sm_90 ? 128 : 168, sm_90 ? 7 : 0},
+     {sm_90 ? 128 : 168, 6},
+     {96}},  // 15
 };
 constexpr Columns columns_float[] = {
-    {40, 0, 48, 0, 40, 0, 32, 0},                                                           // N = 1
-    {32, 0, 48, 0, 32, 0, 32, 0},                                                           // 2
-    {40, 0, 56, 0, 40, 0, 32, 0},                                                           // 3
-    {40, 0, 56, 0, 40, 0, 40, 0},                                                           // 4
-    {40, 0, sm_80 ? 64 : 56, 0, 40, 0, 32, 0},                                              // 5
-    {48, 0, 64, 0, 48, 0, 48, 0},                                                           // 6
-    {64, 0, 64, 0, 64, 0, 32, 0},                                                           // 7
-    {sm_80 ? 48 : 56, 0, 64, 0, sm_80 ? 48 : 56, 0, 48, 0},                                 // 8
-    {48, 0, sm_80 ? 72 : 64, 0, 48, 0, 40, 0},                                              // 9
-    {56, 0, 72, 0, 56, 0, 48, 0},                                                           // 10
-    {sm_90 ? 72 : 56, 0, 72, 0, sm_90 ? 72 : 56, 0, 56, 0},                                 // 11
-    {sm_90 ? 80 : 64, 0, 80, 13, sm_90 ? 80 : 64, 0, 64, 0},                                // 12
-    {sm_100 ? 80 : 72, 14, 104, 0, sm_100 ? 128 : 72, 14, sm_90 ? 56 : 80, 10},             // 13
-    {sm_90 ? 64 : 80, 15, sm_100 ? 104 : 80, 15, sm_90 ? 64 : 96, 15, sm_90 ? 56 : 80, 6},  // 14
-    {sm_100 ? 128 : 80, 16, 104, 0, sm_100 ? 128 : 80, 16, sm_80 ? 72 : 56, 10},            // 15
+    {{40}, {48}, {40}, {32}},                                                                       // N = 1
+    {{32}, {48}, {32}, {32}},                                                                       // 2
+    {{40}, {56}, {40}, {32}},                                                                       // 3
+    {{40}, {56}, {40}, {40}},                                                                       // 4
+    {{40}, {sm_80 ? 64 : 56}, {40}, {32}},                                                          // 5
+    {{48}, {64}, {48}, {48}},                                                                       // 6
+    {{64}, {64}, {64}, {32}},                                                                       // 7
+    {{sm_80 ? 48 : 56}, {64}, {sm_80 ? 48 : 56}, {48}},                                             // 8
+    {{48}, {sm_80 ? 72 : 64}, {48}, {40}},                                                          // 9
+    {{56}, {72}, {56}, {48}},                                                                       // 10
+    {{sm_90 ? 72 : 56}, {72}, {sm_90 ? 72 : 56}, {56}},                                             // 11
+    {{sm_90 ? 80 : 64}, {80, 13}, {sm_90 ? 80 : 64}, {64}},                                         // 12
+    {{sm_100 ? 80 : 72, 14}, {104}, {sm_100 ? 128 : 72, 14}, {sm_90 ? 56 : 80, 10}},                // 13
+    {{sm_90 ? 64 : 80, 15}, {sm_100 ? 104 : 80, 15}, {sm_90 ? 64 : 96, 15}, {sm_90 ? 56 : 80, 6}},  // 14
+    {{sm_100 ? 128 : 80, 16}, {104}, {sm_100 ? 128 : 80, 16}, {sm_80 ? 72 : 56, 10}},               // 15
 };
-constexpr Columns columns = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
-#if defined(__HIP__)
-constexpr bool stored_by_pairs = false;
-constexpr int stored_kept = 0, stored_stash = 0, trilinear_stash = 0, affine_stash = 0,
-              box_stash = 0;  // 512 registers suffice
+constexpr Columns chosen = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
+#if defined(__HIP__) || !(defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER))
+// 512 registers suffice, and a host keeps everything in its caches.
+constexpr Column stored{chosen.stored.registers}, trilinear{chosen.trilinear.registers},
+    affine{chosen.affine.registers}, box{chosen.box.registers};
 #else
-// These make room for one block more per multiprocessor.
-constexpr bool stored_by_pairs = wide && sm_90 && WEFT_N == 13;
-constexpr int stored_kept = wide && sm_90 ? WEFT_N == 12 ? 3 : WEFT_N == 13 ? 2 : 0 : 0;
-constexpr int stored_stash = columns.stored_stash, trilinear_stash = columns.trilinear_stash,
-              affine_stash = columns.affine_stash, box_stash = columns.box_stash;
+constexpr Column stored = chosen.stored, trilinear = chosen.trilinear, affine = chosen.affine, box = chosen.box;
 #endif
 
 #if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // a block has at most 1024 threads
@@ -460,54 +494,56 @@ WEFT_KERNEL(poisson_affine_3d, tile* points,
 #endif
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.stored>)
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, stored.registers>)
 WEFT_KERNEL(poisson_stored_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
              long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored_stash, stored_kept, stored_by_pairs>(WEFT_BLOCK / fields, count, d, Stored<7>{factors}, lambda,
+  apply_pencils<stored.stash, stored.kept, stored.by_pairs>(WEFT_BLOCK / fields, count, d, Stored<7>{factors}, lambda,
                                                             index, x + field * x_field, y + field * y_field);
 }
+WEFT_LAUNCH_SHARED(poisson_stored_2d, launch_bytes<stored.stash + stored.kept>);
 
 WEFT_KERNEL(poisson_curved_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
              long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored_stash, stored_kept, stored_by_pairs>(WEFT_BLOCK / fields, count, d, Stored<6>{factors}, lambda,
+  apply_pencils<stored.stash, stored.kept, stored.by_pairs>(WEFT_BLOCK / fields, count, d, Stored<6>{factors}, lambda,
                                                             index, x + field * x_field, y + field * y_field);
 }
+WEFT_LAUNCH_SHARED(poisson_curved_2d, launch_bytes<stored.stash + stored.kept>);
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.trilinear>)
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, trilinear.registers>)
 WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<trilinear_stash, 0, false>(WEFT_BLOCK / fields, count, d,
-                                           TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda,
-                                           index, x + field * x_field, y + field * y_field);
+  apply_pencils<trilinear.stash, trilinear.kept, trilinear.by_pairs>(
+      WEFT_BLOCK / fields, count, d, TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda, index,
+      x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.affine>)
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, affine.registers>)
 WEFT_KERNEL(poisson_affine_2d, tile* pencils,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* metrics,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<affine_stash, 0, false>(WEFT_BLOCK / fields, count, d,
-                                        AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda,
-                                        index, x + field * x_field, y + field * y_field);
+  apply_pencils<affine.stash, affine.kept, affine.by_pairs>(
+      WEFT_BLOCK / fields, count, d, AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda,
+      index, x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, columns.box>)
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, box.registers>)
 WEFT_KERNEL(poisson_box_2d, tile* pencils,
             (int count, Stiffness stiffness, Nodes nodes, const real* reference, const real* metrics,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_boxes<box_stash>(WEFT_BLOCK / fields, count, stiffness,
+  apply_boxes<box.stash>(WEFT_BLOCK / fields, count, stiffness,
                          AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index,
                          x + field * x_field, y + field * y_field);
 }
