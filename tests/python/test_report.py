@@ -142,3 +142,17 @@ def test_every_axis_of_a_plot_is_labelled_and_lines_differ_in_colour_and_marker(
 def test_a_plot_in_a_page_needs_no_other_file() -> None:
     text = plots.as_html(plots.residuals([1.0, 0.5]), "residual history")
     assert text.startswith('<img alt="residual history" src="data:image/svg+xml;base64,')
+
+
+@pytest.mark.parametrize(
+    ("low", "labels"),
+    [(1e-3, ["10⁻³", "10⁻²", "10⁻¹", "10⁰"]), (0.3, ["3×10⁻¹", "4×10⁻¹", "6×10⁻¹", "10⁰"])],
+)
+def test_logarithmic_axes_are_labelled_in_plain_text(low: float, labels: list[str]) -> None:
+    figure = plots.residuals([1.0, low])
+    axes = figure.axes[0]
+    axes.set_ylim(0.9 * low, 1.1)
+    found = [(at, text.get_text()) for minor in (False, True) for at, text in zip(
+        axes.get_yticks(minor=minor), axes.get_yticklabels(minor=minor), strict=True)]  # fmt: skip
+    assert [text for at, text in sorted(found) if text and 0.9 * low <= at <= 1.1] == labels
+    plt.close(figure)

@@ -57,7 +57,7 @@ def ping_pong(rows: Sequence[Message], scope: str, machine: str) -> Figure:
             right.plot(x, [r["bandwidth_bytes_per_second"] / 1e9 for r in mine], label=f"{memory} {path}", **how)
         for axes, name in ((left, "time one way (µs), quartiles shaded"), (right, "bandwidth one way (GB/s)")):
             size_axis(axes, sizes)
-            axes.set_yscale("log")
+            axes.set_yscale("decades")
             axes.set_ylabel(name)
             axes.legend(loc="upper left", fontsize=9)
         figure.suptitle(f"ping-pong {scope}; {machine}", fontsize=10, x=0.01, ha="left")
@@ -98,7 +98,7 @@ def exchange(rows: Sequence[Exchange], machine: str) -> Figure:
                 axes.plot(
                     list(bound), [1e6 * b for b in bound.values()], color="black", linewidth=1.2, label="lower bound"
                 )
-                axes.set_yscale("log")
+                axes.set_yscale("decades")
                 axes.set_xticks(list(bound))
                 axes.set_title(f"{operation}, {count} field{'s' if count > 1 else ''}", fontsize=10, loc="left")
         for axes in grid[-1]:
@@ -134,7 +134,7 @@ def all_to_all(rows: Sequence[AllToAll], machine: str) -> Figure:
                     **style(index),
                 )
             size_axis(axes, [r["message_bytes"] for r in here])
-            axes.set_yscale("log")
+            axes.set_yscale("decades")
             axes.set_title(f"{communicator} communicator of {ranks}", fontsize=10, loc="left")
         panels[0][0].set_ylabel("bandwidth per rank (GB/s, GESTS Eq. 13)")
         handles, labels = panels[0][0].get_legend_handles_labels()

@@ -71,7 +71,7 @@ def profile(found: Profile) -> Figure:
             left.plot(near, near, color="black", linewidth=1.0, label="$y^+$")
             left.plot(far, np.log(far) / 0.41 + 5.2, color="#888888", linestyle="--", linewidth=1.0,
                       label=r"$\ln y^+ / 0.41 + 5.2$")  # fmt: skip
-            left.set_xscale("log")
+            left.set_xscale("decades")
         for index, name in enumerate(("uu", "vv", "ww", "uv")):
             right.plot(place, columns[name + plus], color=COLOURS[index], label=name + plus, **marks)
         for axes, label in ((left, "mean velocity"), (right, "covariances")):
@@ -132,11 +132,14 @@ def scaling(rows: Sequence[SweepRow], machine: str) -> Figure:
             )
             ranks = [r["ranks"] for r in mine]
             label = f"N = {order}, {elements} elements"
-            left.loglog(ranks, [r["seconds_per_step"] for r in mine], label=label, **style(index))
+            left.plot(ranks, [r["seconds_per_step"] for r in mine], label=label, **style(index))
             first = mine[0]
             perfect = [first["seconds_per_step"] * first["ranks"] / p for p in ranks]
-            left.loglog(ranks, perfect, color="#888888", linestyle=":", linewidth=1.0)
-            right.semilogx(ranks, [100 * r["exchange_share"] for r in mine], label=label, **style(index))
+            left.plot(ranks, perfect, color="#888888", linestyle=":", linewidth=1.0)
+            right.plot(ranks, [100 * r["exchange_share"] for r in mine], label=label, **style(index))
+        left.set_xscale("decades")
+        left.set_yscale("decades")
+        right.set_xscale("decades")
         left.set_ylabel("seconds per step; dotted: ideal")
         right.set_ylabel("share of the exchange (%)")
         right.set_ylim(bottom=0)

@@ -56,7 +56,8 @@ def error(found: Mapping[str, Sequence[float]]) -> Figure:
     """The energy norm of the difference from the exact solution, over that of the solution, against time."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.4, 3.8))
-        axes.semilogy(found["time"], found["relative"], **style(0))
+        axes.plot(found["time"], found["relative"], **style(0))
+        axes.set_yscale("decades")
         axes.set_xlabel("time (length / speed of light)")
         axes.set_ylabel("relative error, energy norm")
         axes.margins(x=0.02)
@@ -77,14 +78,16 @@ def half_rate(rows: Sequence[SweepRow], fits: Sequence[Fit], machine: str) -> Fi
                     continue
                 n = [r["points"] for r in mine]
                 label = f"N = {order}, {ranks} rank{'s' if ranks > 1 else ''}"
-                right.loglog(n, [r["seconds_per_step"] for r in mine], label=label, **style(lines))
+                right.plot(n, [r["seconds_per_step"] for r in mine], label=label, **style(lines))
                 lines += 1
                 if ranks == min(r["ranks"] for r in rows):
                     left.plot(n, [r["gflops"] for r in mine], label=label, **style(number))
             for fit in fits:
                 if fit["half_rate_points"] and fit["order"] == order and fit["ranks"] == min(r["ranks"] for r in rows):
                     left.axvline(fit["half_rate_points"], color=style(number)["color"], linestyle=":", linewidth=1.2)
-        left.set_xscale("log")
+        left.set_xscale("decades")
+        right.set_xscale("decades")
+        right.set_yscale("decades")
         left.set_ylim(bottom=0)
         for axes, y in ((left, "GFLOP/s (Eq. 16); dotted: $n_{1/2}$"), (right, "seconds per time step")):
             axes.set_xlabel("points n = E (N+1)$^3$")

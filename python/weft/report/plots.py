@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -16,8 +17,10 @@ import matplotlib
 matplotlib.use("Agg")  # no display needed; before pyplot
 
 import matplotlib.pyplot as plt
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.scale import LogScale, register_scale
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, MaxNLocator
 from numpy.typing import ArrayLike
 
 from weft.files import whole
@@ -59,18 +62,59 @@ def style(index: int) -> Line:
     return {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
 
 
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Powers(LogFormatterSciNotation):
+    """Labels such as 10⁻³ as text. Matplotlib's own are formulas, which take as long as all the rest of a plot."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        formula = super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
+        return re.sub(r"\^\{(.*)\}", lambda found: found[1].translate(SUPERSCRIPTS), formula).replace(r"\times", "×")
+
+
+class BetweenPowers(LogLocator):
+    """Ticks between the powers of ten, on axes of at most two decades."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        return [] if vmax > 100 * vmin else super().tick_values(vmin, vmax)
+
+
+class Decades(LogScale):
+    """The logarithmic scale of all plots."""
+
+    name = "decades"
+
+    def __init__(self, *owner: Axis) -> None:  # matplotlib before 3.11 gives the axis
+        super().__init__(*owner)
+
+    def set_default_locators_and_formatters(self, axis: Axis) -> None:
+        super().set_default_locators_and_formatters(axis)
+        axis.set_major_formatter(Powers())
+        axis.set_minor_formatter(Powers())
+        axis.set_minor_locator(BetweenPowers(subs="auto"))
+
+
+register_scale(Decades)
+
+
+def write(figure: Figure, file: Path | io.BytesIO, suffix: str | None = None) -> None:
+    """Writes a figure in the format of the suffix, by default that of the file's name, cropped; and closes it."""
+    # As with bbox_inches="tight", which draws the whole figure a second time.
+    figure.savefig(file, format=suffix, bbox_inches=figure.get_tightbbox().padded(0.1))
+    plt.close(figure)
+
+
 def save(figure: Figure, path: str | Path) -> None:
     """Writes a figure in the format given by the suffix of the name, and closes it."""
     with whole(path) as place:
-        figure.savefig(place, bbox_inches="tight")
-    plt.close(figure)
+        write(figure, place)
 
 
 def as_html(figure: Figure, alt: str) -> str:
     """The figure inside an <img>, so that a page needs no other file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", bbox_inches="tight")
-    plt.close(figure)
+    write(figure, buffer, "svg")
     data = base64.b64encode(buffer.getvalue()).decode()
     return f'<img alt="{alt}" src="data:image/svg+xml;base64,{data}">'
 
@@ -79,7 +123,8 @@ def residuals(values: Sequence[float]) -> Figure:
     """The history of the residual norm."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.4, 3.8))
-        axes.semilogy(range(len(values)), values, color=COLOURS[0])
+        axes.plot(range(len(values)), values, color=COLOURS[0])
+        axes.set_yscale("decades")
         axes.set_xlabel("iteration")
         axes.set_ylabel("residual norm |r|")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -168,7 +213,7 @@ def scaling(rows: Sequence[SweepRow], order: int, machine: str) -> Figure:
             (left, "degrees of freedom $N_G$", "FOM (GFLOP/s, Nekbone's count, Eq. 3)"),
             (right, "degrees of freedom per rank, $N_G / P$", "throughput per rank (MDOF/s, Eq. 6)"),
         ):
-            axes.set_xscale("log")
+            axes.set_xscale("decades")
             axes.set_xlabel(x)
             axes.set_ylabel(y)
             axes.set_ylim(bottom=0)

@@ -17,7 +17,7 @@ def time_and_cost(found: Found, title: str, path: str | Path) -> None:
     """
     unit = found.fitting[0].projection.unit
     with plt.rc_context(STYLE):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2), layout="constrained")
+        figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))
         dots = {"color": OTHER, "s": 8, "zorder": 1}
         left.scatter([c.nodes for c in found.fitting], [c.seconds for c in found.fitting], **dots)
         right.scatter([c.seconds for c in found.fitting], [c.node_hours for c in found.fitting], **dots)
@@ -34,8 +34,9 @@ def time_and_cost(found: Found, title: str, path: str | Path) -> None:
         right.set_xlabel(f"time per {unit} (s)")
         right.set_ylabel(f"node-hours per {STEPS:,} {unit}s")
         for axes in (left, right):
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+            axes.set_xscale("decades")
+            axes.set_yscale("decades")
         left.set_title(title, fontsize=10, loc="left")
         left.legend(fontsize=9)
+        figure.tight_layout()
         save(figure, path)

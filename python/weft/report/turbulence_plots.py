@@ -28,10 +28,12 @@ def spectrum(
         if scaled and kolmogorov_scale:
             x = k * kolmogorov_scale
             y = e / (dissipation_rate ** (2 / 3) * kolmogorov_scale ** (5 / 3))
-            axes.loglog(x, KOLMOGOROV * x ** (-5 / 3), color="black", linestyle="--", linewidth=1.2,
-                        label=f"{KOLMOGOROV} $(k\\eta)^{{-5/3}}$")  # fmt: skip
+            axes.plot(x, KOLMOGOROV * x ** (-5 / 3), color="black", linestyle="--", linewidth=1.2,
+                      label=f"{KOLMOGOROV} $(k\\eta)^{{-5/3}}$")  # fmt: skip
         shown = y > 1e-16 * y.max() if y.size and y.max() > 0 else y > 0
-        axes.loglog(x[shown], y[shown], color=COLOURS[0], marker="o", markersize=3, label="$E(k)$")
+        axes.plot(x[shown], y[shown], color=COLOURS[0], marker="o", markersize=3, label="$E(k)$")
+        axes.set_xscale("decades")
+        axes.set_yscale("decades")
         if shown.any():
             axes.set_ylim(bottom=0.5 * y[shown].min())
         axes.set_xlabel("wavenumber $k\\eta$" if scaled else "wavenumber $k$")
@@ -45,9 +47,10 @@ def transfer(wavenumbers: ArrayLike, values: ArrayLike, dissipation: ArrayLike) 
     k = np.asarray(wavenumbers)[1:]
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(6.4, 3.8))
-        axes.semilogx(k, k * np.asarray(values)[1:], color=COLOURS[0], label="transfer $k\\,T(k)$")
-        axes.semilogx(k, -k * np.asarray(dissipation)[1:], color=COLOURS[1], label="dissipation $-k\\,D(k)$")
+        axes.plot(k, k * np.asarray(values)[1:], color=COLOURS[0], label="transfer $k\\,T(k)$")
+        axes.plot(k, -k * np.asarray(dissipation)[1:], color=COLOURS[1], label="dissipation $-k\\,D(k)$")
         axes.axhline(0, color="black", linewidth=0.8)
+        axes.set_xscale("decades")
         axes.set_xlabel("wavenumber $k$")
         axes.set_ylabel("energy per time and $\\ln k$")
         axes.legend()
@@ -92,12 +95,12 @@ def distributions(found: Mapping[str, Distribution]) -> Figure:
                 middle = np.sqrt(lower * upper) if names is decades else (lower + upper) / 2
                 axes.plot(middle, density, label=name, color=style(index)["color"])
             if names is decades:
-                axes.set_xscale("log")
+                axes.set_xscale("decades")
             else:
                 x = np.linspace(-5, 5, 101)
                 axes.plot(x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi), color="black", linestyle="--", linewidth=1.0,
                           label="normal")  # fmt: skip
-            axes.set_yscale("log")
+            axes.set_yscale("decades")
             axes.set_xlabel("value / mean" if names is decades else "value / root mean square")
             axes.set_ylabel("density, per decade" if names is decades else "density")
             axes.legend(fontsize=9)
@@ -132,10 +135,12 @@ def scaling(rows: Sequence[SweepRow], machine: str) -> Figure:
             best: dict[int, float] = {}
             for r in mine:
                 best[r["ranks"]] = min(best.get(r["ranks"], np.inf), r["seconds_per_step"])
-            axes.loglog(list(best), list(best.values()), label=f"${grid}^3$", **style(index))
+            axes.plot(list(best), list(best.values()), label=f"${grid}^3$", **style(index))
             first = min(best)
-            axes.loglog(list(best), [best[first] * first / p for p in best], color="#888888", linestyle=":",
-                        linewidth=1.0)  # fmt: skip
+            axes.plot(list(best), [best[first] * first / p for p in best], color="#888888", linestyle=":",
+                      linewidth=1.0)  # fmt: skip
+        axes.set_xscale("decades")
+        axes.set_yscale("decades")
         axes.set_xlabel("ranks")
         axes.set_ylabel("seconds per step")
         axes.set_xticks(sorted({r["ranks"] for r in rows}), labels=[str(p) for p in sorted({r["ranks"] for r in rows})])
