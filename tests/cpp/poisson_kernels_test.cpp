@@ -168,26 +168,26 @@ struct GpuCase {
   Threads threads;
   Kind kind;
   std::size_t barriers;
+  double allowed = 1e-14;  // largest error
 };
 class GpuBranch : public testing::TestWithParam<GpuCase> {
  protected:
   static double error() {
-    const auto& [order, threads, kind, barriers] = GetParam();
-    return largest_error<double>(order, threads, kind, true, device::open("fiber"));
+    const GpuCase& c = GetParam();
+    return largest_error<double>(c.order, c.threads, c.kind, true, device::open("fiber"));
   }
-  static double allowed() { return rounding(GetParam().order, GetParam().kind); }
 };
 
 TEST_P(GpuBranch, IsRightWhateverTheOrderOfTheThreads) {
   for (unsigned seed = 1; seed <= 5; ++seed) {
     fiber::seed(seed);
-    EXPECT_LT(error(), allowed()) << "seed " << seed;
+    EXPECT_LT(error(), GetParam().allowed) << "seed " << seed;
   }
 }
 
 TEST_P(GpuBranch, IsWrongWithoutAnyOneOfItsBarriers) {
   fiber::take_barriers_met();
-  ASSERT_LT(error(), allowed());
+  ASSERT_LT(error(), GetParam().allowed);
   const auto barriers = fiber::take_barriers_met();
   EXPECT_EQ(barriers.size(), GetParam().barriers);
   for (const fiber::Barrier& barrier : barriers) {
@@ -202,10 +202,10 @@ INSTANTIATE_TEST_SUITE_P(
                     GpuCase{4, Threads::points, affine, 2}, GpuCase{3, Threads::columns, trilinear, 4},
                     GpuCase{4, Threads::columns, stored, 4}, GpuCase{3, Threads::columns, affine, 4},
                     GpuCase{4, Threads::columns, boxes, 2}, GpuCase{12, Threads::columns, stored, 4},
-                    GpuCase{12, Threads::columns, trilinear, 4}, GpuCase{13, Threads::columns, stored, 4},
-                    GpuCase{14, Threads::columns, stored, 4}, GpuCase{15, Threads::columns, stored, 4},
-                    GpuCase{3, Threads::matrices, trilinear, 4}, GpuCase{3, Threads::matrices, affine, 4},
-                    GpuCase{7, Threads::matrices, trilinear, 4}));
+                    GpuCase{12, Threads::columns, trilinear, 4, rounding(12, trilinear)},
+                    GpuCase{13, Threads::columns, stored, 4}, GpuCase{14, Threads::columns, stored, 4},
+                    GpuCase{15, Threads::columns, stored, 4}, GpuCase{3, Threads::matrices, trilinear, 4},
+                    GpuCase{3, Threads::matrices, affine, 4}, GpuCase{7, Threads::matrices, trilinear, 4}));
 
 // The kernels launched are those of the cases above.
 TEST(PoissonLocalOperator, TakesElementsOfEveryShapeOnAGpu) {
