@@ -192,8 +192,7 @@ bool on_device(const void* pointer, std::size_t bytes) {
 // capability").
 unsigned declared_shared(const Function& function) {
   if (function.module->cubin == nullptr) return 0;
-  const weft::machine_code::Kernel& kernel = function.module->cubin->kernels().at(function.name);
-  return kernel.shared_end - kernel.shared_begin;
+  return function.module->cubin->kernels().at(function.name).declared_shared();
 }
 constexpr unsigned shared_without_asking = 48 << 10;
 unsigned largest_shared_of_a_block() {
@@ -791,10 +790,8 @@ int cuFuncGetAttribute(int* value, int attribute, void* function) {
   const auto* cubin = static_cast<Function*>(function)->module->cubin.get();
   if (cubin == nullptr) return *value = attribute == 0 ? 256 : 40 + attribute, ok;
   const weft::machine_code::Kernel& kernel = cubin->kernels().at(static_cast<Function*>(function)->name);
-  const std::map<int, unsigned> values{{0, kernel.max_threads},
-                                       {1, kernel.shared_end - kernel.shared_begin},
-                                       {3, kernel.local_bytes},
-                                       {4, kernel.registers}};
+  const std::map<int, unsigned> values{
+      {0, kernel.max_threads}, {1, kernel.declared_shared()}, {3, kernel.local_bytes}, {4, kernel.registers}};
   const auto found = values.find(attribute);
   if (found == values.end()) return invalid_value;
   return *value = static_cast<int>(found->second), ok;

@@ -20,14 +20,15 @@ struct Parameter {
 };
 
 struct Kernel {
+  unsigned declared_shared() const { return shared_end - shared_memory_of_the_system; }  // bytes
+
   std::string name;
   std::vector<Parameter> parameters;
-  unsigned parameters_at = 0;   // in constant bank 0
-  unsigned constant_bytes = 0;  // of constant bank 0, parameters included
-  unsigned registers = 0;       // per thread
-  unsigned local_bytes = 0;     // per thread: the stack, and what the functions it calls need
-  // Addresses of the shared memory that it declares. That of the launch follows.
-  unsigned shared_begin = shared_memory_of_the_system, shared_end = shared_memory_of_the_system;
+  unsigned parameters_at = 0;                         // in constant bank 0
+  unsigned constant_bytes = 0;                        // of constant bank 0, parameters included
+  unsigned registers = 0;                             // per thread
+  unsigned local_bytes = 0;                           // per thread: the stack, and what the functions it calls need
+  unsigned shared_end = shared_memory_of_the_system;  // of what it declares; what the launch gives follows
   unsigned max_threads = 1024;
   unsigned code_bytes = 0;
   std::vector<char> private_constants;  // bank 2: the compiler's own, such as jump tables

@@ -131,7 +131,7 @@ void Grid::run_block(unsigned x, unsigned y, unsigned z) {
   around_.block[1] = y;
   around_.block[2] = z;
   barriers_ = 0;
-  shared_.start(kernel_.shared_begin, shared_end_, code_.shared_unit);
+  shared_.start(shared_memory_of_the_system, shared_end_, code_.shared_unit);
   for (unsigned w = 0; w < warps_.size(); ++w) {
     Warp& warp = warps_[w];
     const unsigned count = std::min<unsigned>(lanes, thread_count() - lanes * w);
@@ -741,7 +741,7 @@ void Grid::count_instructions() {
   counters_.memory_reads = traffic_.reads;
   counters_.memory_writes = traffic_.writes;
   counters_.registers = kernel_.registers;
-  counters_.shared_bytes = shared_end_ - kernel_.shared_begin;
+  counters_.shared_bytes = shared_end_ - shared_memory_of_the_system;
 }
 
 }  // namespace
