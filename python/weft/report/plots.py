@@ -81,7 +81,7 @@ class BetweenPowers(LogLocator):
 
 
 class Decades(LogScale):
-    """The logarithmic scale of all plots."""
+    """The decimal logarithmic scale of plots."""
 
     name = "decades"
 
