@@ -9,28 +9,15 @@ kernels (``off``: no cache).
 from __future__ import annotations
 
 import os
-import sysconfig
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TypedDict
 
-from weft import _weft
+from weft import _weft, cuda_wheels
 
 __all__ = ["Array", "Device", "Event", "Graph", "Kernel", "Stream", "compile_check", "info", "measure_bandwidth"]
 __all__ += ["measure_copies", "measure_irregular_read", "measure_peak", "open"]
 
-
-def _find_nvrtc() -> None:
-    """Tell the extension where Python's own packages keep NVRTC, unless the user chose one."""
-    if "WEFT_NVRTC" in os.environ:
-        return
-    roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    folders = {library.parent for root in roots for library in Path(root).glob("nvidia/*/lib/libnvrtc.so.*")}
-    if folders:
-        os.environ["WEFT_NVRTC"] = ":".join(sorted(map(str, folders)))
-
-
-_find_nvrtc()
+cuda_wheels.announce("WEFT_NVRTC", "libnvrtc")
 
 Device = _weft.device.Device
 Array = _weft.device.Array

@@ -19,17 +19,14 @@ each direction, the ranks of a Pr x Pc grid exchange bricks by the schedules and
 
 from __future__ import annotations
 
-import os
-import sysconfig
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from mpi4py import MPI
 from numpy.typing import DTypeLike
 
-from weft import _weft, fft_library
+from weft import _weft, cuda_wheels, fft_library
 from weft import device as devices
 from weft.arrays import DeviceArray, DType, Values
 
@@ -39,19 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "libraries"]
 
-
-def _find_cufft() -> None:
-    """Tell the extension where Python's own packages keep cuFFT, unless the user chose one."""
-    if "WEFT_CUFFT" in os.environ:
-        return
-    roots = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    folders = {found.parent for root in roots for found in Path(root).glob("nvidia/*/lib/libcufft.so.*")}
-    if folders:
-        os.environ["WEFT_CUFFT"] = ":".join(sorted(map(str, folders)))
-
-
 fft_library.announce()
-_find_cufft()
+cuda_wheels.announce("WEFT_CUFFT", "libcufft")
 
 
 def libraries(backend: str = "host") -> list[dict[str, str]]:
