@@ -32,6 +32,65 @@ packages=(mpich mpi4py nanobind pyamg pymetis pyfftw tomli-w pydantic pydantic-c
   typing-extensions click rich markdown-it-py mdurl pygments pytest iniconfig pluggy packaging hypothesis
   sortedcontainers)
 
+# --- an environment with the packages of the machine and those of the pack, and a build ---
+
+# bounded SECONDS LOG COMMAND... : runs a command for at most so long; a signal to this script ends it, too.
+bounded() {
+  local limit=$1 log=$2 status=0
+  shift 2
+  [ "$limit" -ge 1 ] || return 124
+  timeout --kill-after=5 "$limit" "$@" >"$log" 2>&1 &
+  wait $! 2>/dev/null || status=$?
+  return $status
+}
+
+# environment : $work/venv, with the packages of $python and those of the pack.
+environment() {
+  local venv=$work/venv package missing=()
+  if [ ! -x "$venv/bin/python" ]; then
+    "$python" -m venv --without-pip "$venv"
+    # A .pth file, because --system-site-packages does not cover a `python` that is itself in an environment.
+    "$python" -c 'import site, sysconfig; print(*{sysconfig.get_path("purelib"), *site.getsitepackages()}, sep="\n")' \
+      >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/machine.pth"
+  fi
+  PATH=$venv/bin:$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH
+  for package in "${packages[@]}"; do
+    if [[ " mpich mpi4py " =~ " $package " ]]; then
+      # weft of the pack needs the MPI it was built with, and mpi4py one that can load it.
+      [ ! -f "$pack/site.tar.xz" ] || [ -x "$venv/bin/mpicxx" ] || { missing+=("$package"); continue; }
+      [ "$package" != mpich ] || ! command -v mpicxx >/dev/null || continue
+    fi
+    "$venv/bin/python" -c "import importlib.metadata as m; m.version('$package')" 2>/dev/null || missing+=("$package")
+  done
+  if [ ${#missing[@]} -gt 0 ]; then
+    say "installing from $pack/wheels: ${missing[*]}"
+    "$python" -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check --no-deps --no-index \
+      --find-links "$pack/wheels" "${missing[@]}" || { say "run 'benchmarks/device.sh pack' first"; return 1; }
+    hash -r
+  fi
+  interpreter=$venv/bin/python
+  # mpi4py's wheel loads the first MPI it finds, which must be the one weft was built with.
+  LD_LIBRARY_PATH=$(realpath "$(dirname "$(command -v mpicxx)")/../lib")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export LD_LIBRARY_PATH
+}
+
+# compile OPTION... : $work/site with weft, built in $work/build with these options of CMake.
+compile() {
+  local generator=()
+  ! command -v ninja >/dev/null || generator=(-G Ninja)
+  bounded $((budget - SECONDS)) "$out/configure.log" cmake -S . -B "$work/build" "${generator[@]}" \
+    -DWEFT_BUILD_TESTS=OFF -DWEFT_BUILD_LIBRARIES=OFF -DWEFT_TYPES=all -DPython_EXECUTABLE="$interpreter" \
+    -DMPI_CXX_COMPILER="$(command -v mpicxx)" -DMPIEXEC_EXECUTABLE="$(command -v mpiexec)" \
+    -Dnanobind_DIR="$("$interpreter" -m nanobind --cmake_dir)" "$@" ||
+    { tail -20 "$out/configure.log"; return 1; }
+  # These two alone: the stubs and the programs of benchmarks/ serve nothing here.
+  bounded $((budget - SECONDS)) "$out/build.log" cmake --build "$work/build" --parallel "$(nproc)" \
+    --target _weft weft_mpi_probe || { tail -20 "$out/build.log"; return 1; }
+  rm -rf "$work/site" && mkdir -p "$work/site"
+  cp -r python/weft "$work/site/weft"
+  cp --remove-destination "$work"/build/_weft*.so "$work/build/weft_mpi_probe" "$work/site/weft/"
+}
+
 pack() {
   local pack version size kept=build/device-pack
   pack=$(realpath -m "${1:-${PACK:-device-pack}}")
@@ -57,6 +116,15 @@ pack() {
       WEFT_CACHE=$PWD/$kept/kernels "$python" benchmarks/device_kernels.py "${ARCHITECTURE:-sm_90}"
   done
   (cd "$kept" && "$python" -m tarfile -c "$pack/kernels.tar.xz" kernels)
+  if command -v "${THERE:-python${PYTHON_VERSION:-3.12}}" >/dev/null; then
+    say "weft for ${ARCH:-x86-64-v3}"
+    out=$PWD/$kept work=$PWD/$kept budget=36000 python=${THERE:-python${PYTHON_VERSION:-3.12}}
+    environment
+    compile "-DWEFT_ARCH=${ARCH:-x86-64-v3}"
+    (cd "$kept" && "$python" -m tarfile -c "$pack/site.tar.xz" site)
+  else
+    say "no Python ${PYTHON_VERSION:-3.12} here: weft has to be compiled on the machine with the GPU"
+  fi
   size=$(($( (git ls-files -z && find "$pack" -type f -print0) | du -cb --files0-from=- | tail -1 | cut -f1) >> 20))
   say "$pack and the source tree: $size MiB"
   [ "$size" -lt "${LIMIT:-64}" ] || { say "more than LIMIT=${LIMIT:-64} MiB: pack fewer versions of NVRTC"; exit 1; }
@@ -74,7 +142,7 @@ mkdir -p "$out" "$work"
 rm -f "$out"/commands.jsonl "$out"/report.*
 
 # The steps in order of importance, each with the seconds it is expected to take on an H100.
-plan="tests:100 limits:10 shapes:30 orders:80 small:10 turbulence:60 maxwell:20 flow:40 fft:20 multigrid:20 counters:70
+plan="tests:160 limits:10 shapes:30 orders:80 small:10 turbulence:60 maxwell:20 flow:40 fft:20 multigrid:20 counters:70
   single:60 communication:20"
 if [ -n "${STEPS:-}" ]; then
   chosen=
@@ -86,16 +154,6 @@ if [ -n "${STEPS:-}" ]; then
 fi
 
 # --- commands with a time limit ---
-
-# bounded SECONDS LOG COMMAND... : runs a command for at most so long; a signal to this script ends it, too.
-bounded() {
-  local limit=$1 log=$2 status=0
-  shift 2
-  [ "$limit" -ge 1 ] || return 124
-  timeout --kill-after=5 "$limit" "$@" >"$log" 2>&1 &
-  wait $! 2>/dev/null || status=$?
-  return $status
-}
 
 stop() {
   local running
@@ -148,48 +206,20 @@ measure() {
   report
 }
 
-# --- an environment with the packages of the machine and those of PACK, and a build ---
-
 interpreter=$(command -v "$python" || true)
 [ -n "$interpreter" ] || { say "$python is not there: set PYTHON"; exit 1; }
+# prepare : weft as it is in the pack, if that loads here, otherwise built here.
 prepare() {
-  local venv=$work/venv package missing=()
-  if [ ! -x "$venv/bin/python" ]; then
-    "$python" -m venv --without-pip "$venv"
-    # A .pth file, because --system-site-packages does not cover a `python` that is itself in an environment.
-    "$python" -c 'import site, sysconfig; print(*{sysconfig.get_path("purelib"), *site.getsitepackages()}, sep="\n")' \
-      >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/machine.pth"
-  fi
-  PATH=$venv/bin:$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH
-  for package in "${packages[@]}"; do
-    [ "$package" = mpich ] && command -v mpicxx >/dev/null && continue
-    "$venv/bin/python" -c "import importlib.metadata as m; m.version('$package')" 2>/dev/null || missing+=("$package")
-  done
-  if [ ${#missing[@]} -gt 0 ]; then
-    say "installing from $pack/wheels: ${missing[*]}"
-    "$python" -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check --no-deps --no-index \
-      --find-links "$pack/wheels" "${missing[@]}" || { say "run 'benchmarks/device.sh pack' first"; return 1; }
-    hash -r
+  environment || return 1
+  export PYTHONPATH=$work/site
+  if [ -f "$pack/site.tar.xz" ]; then
+    rm -rf "$work/site"
+    "$interpreter" -m tarfile -e "$pack/site.tar.xz" "$work"
+    "$interpreter" -c 'from weft import _weft' && return 0
+    say "the weft of $pack does not load here"
   fi
   say "building"
-  local generator=()
-  ! command -v ninja >/dev/null || generator=(-G Ninja)
-  bounded $((budget - SECONDS)) "$out/configure.log" cmake -S . -B "$work/build" "${generator[@]}" \
-    -DWEFT_BUILD_TESTS=OFF -DWEFT_BUILD_LIBRARIES=OFF -DWEFT_TYPES=all -DPython_EXECUTABLE="$venv/bin/python" \
-    -DMPI_CXX_COMPILER="$(command -v mpicxx)" -DMPIEXEC_EXECUTABLE="$(command -v mpiexec)" \
-    -Dnanobind_DIR="$("$venv/bin/python" -m nanobind --cmake_dir)" ||
-    { tail -20 "$out/configure.log"; return 1; }
-  # These two alone: the stubs and the programs of benchmarks/ serve nothing here.
-  bounded $((budget - SECONDS)) "$out/build.log" cmake --build "$work/build" --parallel "$(nproc)" \
-    --target _weft weft_mpi_probe || { tail -20 "$out/build.log"; return 1; }
-  rm -rf "$work/site" && mkdir -p "$work/site"
-  cp -r python/weft "$work/site/weft"
-  cp --remove-destination "$work"/build/_weft*.so "$work/build/weft_mpi_probe" "$work/site/weft/"
-  interpreter=$venv/bin/python
-  export PYTHONPATH=$work/site
-  # mpi4py's wheel loads the first MPI it finds, which must be the one weft was built with.
-  LD_LIBRARY_PATH=$(realpath "$(dirname "$(command -v mpicxx)")/../lib")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  export LD_LIBRARY_PATH
+  compile
 }
 if [ "${BUILD:-yes}" = no ]; then
   PATH=$(dirname "$interpreter"):$PATH
@@ -221,8 +251,12 @@ operator() { # NAME OPTION... : one `weft bench operator`
 step_tests() { # the headers first: they say whether weft calls the driver as it is
   local parallel=() tests
   read -ra tests <<<"${TESTS:-tests/python/test_gpu_headers.py tests/gpu}"
-  ! "$interpreter" -c 'import xdist' 2>/dev/null || parallel=(-n 8)
-  measure tests "$interpreter" -m pytest -v -p no:cacheprovider "${parallel[@]}" "${tests[@]}"
+  parallel=(--ignore=tests/gpu/test_gpu_device.py)
+  ! "$interpreter" -c 'import xdist' 2>/dev/null || parallel+=(-n 12)
+  commands=2
+  # Alone, because it times the device.
+  measure tests-device "$interpreter" -m pytest -v -p no:cacheprovider tests/gpu/test_gpu_device.py
+  measure tests env OMP_NUM_THREADS=1 "$interpreter" -m pytest -v -p no:cacheprovider "${parallel[@]}" "${tests[@]}"
 }
 step_limits() { measure limits "$interpreter" benchmarks/device_report.py --limits "$out/limits.json"; }
 step_shapes() { operator shapes --orders 3,7,14,15 --threads points,columns --dofs "$dofs"; }
@@ -231,7 +265,7 @@ step_single() { operator single --orders "${ORDERS:-1-15}" --cg 100 --dofs "$dof
 step_small() {
   local size
   commands=2
-  for size in 10000 100000; do operator "small-$size" --orders 7 --cg 2000 --dofs $size; done
+  for size in 10000 100000; do operator "small-$size" --orders 7 --cg 400 --dofs $size; done
 }
 step_turbulence() { # a run that does not fit into the memory is refused before anything is allocated
   local grid grids
@@ -253,7 +287,11 @@ step_flow() {
   run flow-7 flow --case taylor-green --order 7 --set "mesh.counts=[$side,$side,$side]" --set time.steps=20
 }
 step_fft() {
+  commands=2
   measure fft "${weft[@]}" bench fft --sizes "${FFT_SIZES:-256,512}" --output "$out/fft"
+  ! "$interpreter" -c 'import cupy' 2>/dev/null ||
+    measure compare-fft "$interpreter" benchmarks/compare_fft_gpu.py --sizes "${FFT_SIZES:-256,512}" \
+      --output "$out/compare_fft_gpu.json"
 }
 step_multigrid() {
   run multigrid-7 poisson --preconditioner multigrid --tolerance 1e-8 --order 7 --set boundary=dirichlet \

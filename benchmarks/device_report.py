@@ -306,9 +306,9 @@ def device_name(folder: Path) -> str:
     return ""
 
 
-def outcomes(log: Path) -> dict[str, int]:
+def outcomes(logs: Iterable[Path]) -> dict[str, int]:
     """The numbers of tests that passed, failed and so on, from the lines of pytest."""
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    text = "".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)
     found = re.findall(r"\b(PASSED|FAILED|SKIPPED|ERROR)\b(?= +(?:\[|tests/))", text)
     return {word.lower(): found.count(word) for word in dict.fromkeys(found)}
 
@@ -387,7 +387,7 @@ def write(folder: Path, name: str) -> None:
             problems.append(f"{path.relative_to(folder)} is left out: {type(error).__name__} {error}")
     log = folder / "commands.jsonl"
     commands = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    tests = outcomes(folder / "tests.log")
+    tests = outcomes(sorted(folder.glob("tests*.log")))
     lines = [f"measured on {device or 'an unknown device'}, predicted for {gpu.chip.title if gpu.chip else 'no GPU'}"]
     if tests:
         lines.append("tests: " + ", ".join(f"{count} {word}" for word, count in tests.items()))

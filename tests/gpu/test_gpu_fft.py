@@ -12,7 +12,7 @@ from weft import _weft, fft
 
 
 def library_or_skip(gpu) -> None:
-    problem = fft.library(gpu.backend)["problem"]
+    problem = fft.libraries(gpu.backend)[0]["problem"]
     if problem:
         pytest.skip(problem)
 
@@ -94,5 +94,5 @@ def test_ranks_that_share_a_device_agree_with_numpy_on_every_grid(gpu, ranks):
 
 def test_the_library_names_itself(gpu):
     library_or_skip(gpu)
-    assert fft.library(gpu.backend)["version"]
+    assert fft.libraries(gpu.backend)[0]["version"]
     assert weft.fft is fft
