@@ -40,16 +40,26 @@ class Locator:
     def find(self, places: Floats) -> Iterator[tuple[int, npt.NDArray[np.int64], Floats]]:
         """Yields each element that contains some of the places [P][3], with the indices and the reference coordinates
         [K][3] of these places."""
+        # Only elements whose boxes meet the box of all places, and for each only the places between its bounds along
+        # the direction in which the places extend most: the work grows with what is found, not with all pairs.
+        along = int(np.ptp(places, axis=0).argmax()) if len(places) else 0
+        order = np.argsort(places[:, along], kind="stable")
+        places = places[order]
+        boxes = (self.low <= places.max(axis=0, initial=-np.inf)) & (self.high >= places.min(axis=0, initial=np.inf))
+        elements = np.flatnonzero(boxes.all(axis=1))
+        first = np.searchsorted(places[:, along], self.low[elements, along], "left")
+        last = np.searchsorted(places[:, along], self.high[elements, along], "right")
         left = np.ones(len(places), bool)
-        for element in range(len(self.nodes)):
-            near = left & ((places >= self.low[element]) & (places <= self.high[element])).all(axis=1)
-            index = np.flatnonzero(near)
+        for element, begin, end in zip(elements.tolist(), first, last, strict=True):
+            part = places[begin:end]
+            near = left[begin:end] & ((part >= self.low[element]) & (part <= self.high[element])).all(axis=1)
+            index = begin + np.flatnonzero(near)
             if len(index) == 0:
                 continue
             at, inside = self._invert(element, places[index])
             if inside.any():
                 left[index[inside]] = False
-                yield element, index[inside], at[inside]
+                yield element, order[index[inside]], at[inside]
 
     def _invert(self, element: int, places: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
         size = (self.high[element] - self.low[element]).max()
