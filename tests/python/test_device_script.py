@@ -160,7 +160,7 @@ def script(tmp_path: Path):
     def start(**variables: str) -> subprocess.Popen[str]:
         environment = {
             **os.environ, "PYTHON": str(python), "BUILD": "no", "WEFT_GPU_TESTS_ON": "host", "PIDS": str(pids),
-            "WEFT_CACHE": str(tmp_path / "cache"), "CHIP": "h100", **variables,
+            "WEFT_CACHE": str(tmp_path / "cache"), "PACK": str(tmp_path / "pack"), "CHIP": "h100", **variables,
         }  # fmt: skip
         return subprocess.Popen(
             [str(ROOT / "benchmarks/device.sh"), str(tmp_path / "out")], env=environment, text=True,
@@ -183,7 +183,7 @@ def test_a_step_that_hangs_leaves_time_to_the_others(script, tmp_path: Path) -> 
     assert "not whole: small-10000 (stopped at its time limit) fft (failed, see fft.log)" in output
     assert ends(tmp_path) == {
         "small-10000": (124, "stopped at its time limit"), "small-100000": (0, "done"),
-        "fft": (3, "failed, see fft.log"),
+        "fft": (3, "failed, see fft.log"), "compare-fft": (3, "failed, see compare-fft.log"),
     }  # fmt: skip
     assert (tmp_path / "out" / "small-100000.log").read_text() == "measured\n"
 
@@ -198,7 +198,10 @@ def test_a_script_that_is_stopped_leaves_a_report(script, tmp_path: Path) -> Non
     running.send_signal(signal.SIGTERM)
     output, _ = running.communicate(timeout=SECONDS)
     assert running.returncode == 143, output
-    assert ends(tmp_path) == {"fft": (3, "failed, see fft.log"), "limits": (143, "stopped from outside")}
+    assert ends(tmp_path) == {
+        "fft": (3, "failed, see fft.log"), "compare-fft": (3, "failed, see compare-fft.log"),
+        "limits": (143, "stopped from outside"),
+    }  # fmt: skip
     assert "limits: stopped from outside" in (tmp_path / "out" / "report.txt").read_text()
 
 
@@ -225,7 +228,7 @@ def test_every_command_has_options_that_weft_knows(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     environment = os.environ | {
         "PYTHON": str(tmp_path / "python"), "NCU": str(tmp_path / "ncu"), "BUILD": "no", "WEFT_GPU_TESTS_ON": "host",
-        "WEFT_CACHE": str(tmp_path / "cache"), "BUDGET": "100",
+        "WEFT_CACHE": str(tmp_path / "cache"), "PACK": str(tmp_path / "pack"), "BUDGET": "100",
     }  # fmt: skip
     script = [str(ROOT / "benchmarks/device.sh"), str(tmp_path / "out")]
     done = subprocess.run(script, env=environment, timeout=SECONDS, capture_output=True, text=True, check=False)
