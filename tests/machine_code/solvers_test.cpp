@@ -47,11 +47,20 @@ void solve(poisson::Operator<T>& op, const T* inverse_diagonal, bool with_produc
   system.entries = op.entries();
   system.unknowns = op.unknowns();
   system.inverse_diagonal = inverse_diagonal;
-  solver::ConjugateGradients<T> cg(std::move(system), op.options().device, op.comm());
   device::Stream stream(op.options().device);
-  auto b = vector(op), x = vector(op);
-  for (const bool zero_guess : {true, false})
-    cg.solve(b.data(), x.data(), zero_guess, {.max_iterations = 3, .tolerance = 0}, stream);
+  auto b = vector(op);
+  std::vector<std::vector<double>> residuals;
+  for (const std::int64_t small_unknowns : {system.small_unknowns, std::int64_t{0}}) {
+    system.small_unknowns = small_unknowns;
+    solver::ConjugateGradients<T> cg(system, op.options().device, op.comm());
+    auto x = vector(op);
+    for (const bool zero_guess : {true, false})
+      residuals.push_back(
+          cg.solve(b.data(), x.data(), zero_guess, {.max_iterations = 3, .tolerance = 0}, stream).residuals);
+  }
+  for (std::size_t solve = 0; solve < 2; ++solve)
+    for (std::size_t i = 0; i < residuals[solve].size(); ++i)
+      EXPECT_NEAR(residuals[solve][i], residuals[solve + 2][i], 1e-5 * residuals[solve][0]);
 }
 
 }  // namespace

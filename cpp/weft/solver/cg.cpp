@@ -10,11 +10,12 @@ namespace weft::solver {
 namespace {
 
 // Must match kernels/cg.hpp.
-enum Scalar { alpha, beta, rho, curvature, residual, norm_scale, target, reached, scalar_count };
+enum Scalar { alpha, beta, rho, curvature, residual, norm_scale, target, reached, next_rho, scalar_count };
 // On one rank the host reads the history only once per batch of iterations. The first batch of a solve to a tolerance
 // is smaller, since nothing is known about its convergence yet.
 constexpr int batch = 16, first_batch = 4;
 constexpr int history_size = 1 + 2 * batch;
+constexpr int block_threads = 256, entries_per_thread = 16, entries_if_small = 4;  // see System::small_unknowns
 
 // How many iterations to enqueue: as many as the convergence of the last `count` iterations predicts, at most a batch.
 int expected(double before, double now, int count, double target) {
@@ -31,14 +32,17 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
     : system_(std::move(system)),
       device_(std::move(device)),
       comm_(comm),
-      blocks_(device::vector_blocks(system_.unknowns)),
+      small_(!device_->is_host() && system_.unknowns <= system_.small_unknowns),
+      rounds_(small_ ? entries_if_small : entries_per_thread),
+      blocks_((system_.unknowns + block_threads * rounds_ - 1) / (block_threads * rounds_)),
       partial_sums_(std::max<std::int64_t>(1, blocks_)),
-      product_sums_(system_.apply_product ? std::max<std::int64_t>(1, system_.product_partials) : partial_sums_),
+      vector_blocks_(device::vector_blocks(system_.unknowns)),
+      product_sums_(std::max<std::int64_t>(1, system_.apply_product ? system_.product_partials : vector_blocks_)),
       kinds_(system_.inverse_diagonal == nullptr ? 1 : 2),
       r_(device_, system_.entries),
       p_(device_, system_.entries),
       ap_(device_, system_.entries),
-      partials_(device_, std::max(2 * partial_sums_, product_sums_)),
+      partials_(device_, product_sums_ + 2 * partial_sums_),
       local_sums_(device_, 2),
       scalars_(device_, scalar_count),
       history_(device_, history_size),
@@ -59,6 +63,8 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
   sums_ = kernel("cg_sums");
   alpha_ = kernel("cg_alpha");
   beta_ = kernel("cg_beta");
+  small_residual_ = kernel("cg_small_residual");
+  small_update_ = kernel("cg_small_update");
   r_.zero();
   p_.zero();
   ap_.zero();
@@ -78,9 +84,9 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
 // Copies the partial sums of the blocks to the host and adds them up over all ranks, overlapped with `meanwhile`: on a
 // GPU that work is enqueued before the host waits; on the host it runs during the all-reduce.
 template <class T>
-void ConjugateGradients<T>::all_sums(std::int64_t count, int kinds, const std::function<void()>& meanwhile,
-                                     device::Stream& stream) {
-  sums_(stream, 1, device::vector_shape, count, kinds, partials_.data(), local_sums_.data());
+void ConjugateGradients<T>::all_sums(const double* partials, std::int64_t count, int kinds,
+                                     const std::function<void()>& meanwhile, device::Stream& stream) {
+  sums_(stream, 1, device::vector_shape, count, kinds, partials, local_sums_.data());
   device_->copy(host_sums_, local_sums_.data(), kinds * sizeof(double), device::CopyKind::device_to_host, stream);
   copied_.record(stream);
   if (meanwhile && !device_->is_host()) meanwhile();
@@ -111,13 +117,13 @@ void ConjugateGradients<T>::store_scalars(device::Stream& stream) {
 template <class T>
 void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Stream& stream) {
   const long n = system_.unknowns;
-  copy_(stream, blocks_, device::vector_shape, n, b, r_.data());
+  copy_(stream, vector_blocks_, device::vector_shape, n, b, r_.data());
   if (zero_guess) {
     device_->fill_zero(x, system_.entries * sizeof(T), stream);
   } else {
-    copy_(stream, blocks_, device::vector_shape, n, x, p_.data());
+    copy_(stream, vector_blocks_, device::vector_shape, n, x, p_.data());
     system_.apply(p_.data(), ap_.data(), stream);
-    axpby_(stream, blocks_, device::vector_shape, n, -1, ap_.data(), 1, r_.data());
+    axpby_(stream, vector_blocks_, device::vector_shape, n, -1, ap_.data(), 1, r_.data());
   }
   // With alpha = beta = 0, the kernels of an iteration leave r unchanged, set p = d r and compute both sums, provided
   // that A p and p are finite.
@@ -126,10 +132,11 @@ void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Str
   std::fill_n(host_scalars_, static_cast<int>(scalar_count), 0.0);
   store_scalars(stream);
   update_residual(stream);
-  direction_(stream, blocks_, device::vector_shape, n, scalars_.data(), system_.inverse_diagonal, r_.data(), p_.data());
-  all_sums(partial_sums_, kinds_, nullptr, stream);
+  direction_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), system_.inverse_diagonal, r_.data(),
+             p_.data());
+  all_sums(norms(), partial_sums_, kinds_, nullptr, stream);
   host_scalars_[residual] = host_sums_[0];
-  host_scalars_[rho] = host_sums_[kinds_ - 1];
+  host_scalars_[rho] = host_scalars_[next_rho] = host_sums_[kinds_ - 1];
   store_scalars(stream);
 }
 
@@ -142,45 +149,55 @@ void ConjugateGradients<T>::direction_product(device::Stream& stream) {
   }
   system_.apply(p_.data(), ap_.data(), stream);
   if (system_.weights == nullptr)
-    dot_(stream, blocks_, device::vector_shape, n, p_.data(), ap_.data(), partials_.data());
+    dot_(stream, vector_blocks_, device::vector_shape, n, p_.data(), ap_.data(), partials_.data());
   else
-    weighted_dot_(stream, blocks_, device::vector_shape, n, system_.weights, p_.data(), ap_.data(), partials_.data());
+    weighted_dot_(stream, vector_blocks_, device::vector_shape, n, system_.weights, p_.data(), ap_.data(),
+                  partials_.data());
 }
 
 template <class T>
 void ConjugateGradients<T>::update_residual(device::Stream& stream) {
-  residual_(stream, blocks_, device::vector_shape, system_.unknowns, partial_sums_, scalars_.data(), ap_.data(),
-            system_.inverse_diagonal, system_.weights, r_.data(), partials_.data());
+  residual_(stream, blocks_, device::vector_shape, system_.unknowns, partial_sums_, rounds_, scalars_.data(),
+            ap_.data(), system_.inverse_diagonal, system_.weights, r_.data(), norms());
 }
 
 template <class T>
 void ConjugateGradients<T>::iterate(T* x, device::Stream& stream) {
   const long n = system_.unknowns;
   direction_product(stream);
-  all_sums(product_sums_, 1, nullptr, stream);
+  all_sums(partials_.data(), product_sums_, 1, nullptr, stream);
   host_scalars_[curvature] = host_sums_[0];
   host_scalars_[alpha] = host_scalars_[curvature] > 0 ? host_scalars_[rho] / host_scalars_[curvature] : 0;
   store_scalars(stream);
   update_residual(stream);
   all_sums(
-      partial_sums_, kinds_,
-      [&] { solution_(stream, blocks_, device::vector_shape, n, scalars_.data(), p_.data(), x); }, stream);
+      norms(), partial_sums_, kinds_,
+      [&] { solution_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), p_.data(), x); }, stream);
   const double next = host_sums_[kinds_ - 1];
   host_scalars_[residual] = host_sums_[0];
   host_scalars_[beta] = host_scalars_[rho] > 0 ? next / host_scalars_[rho] : 0;
   host_scalars_[rho] = next;
   store_scalars(stream);
-  direction_(stream, blocks_, device::vector_shape, n, scalars_.data(), system_.inverse_diagonal, r_.data(), p_.data());
+  direction_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), system_.inverse_diagonal, r_.data(),
+             p_.data());
 }
 
 template <class T>
 void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
   const long n = system_.unknowns;
   direction_product(stream);
+  if (small_) {
+    small_residual_(stream, blocks_, device::vector_shape, n, partial_sums_, rounds_, product_sums_, partials_.data(),
+                    scalars_.data(), ap_.data(), system_.inverse_diagonal, system_.weights, r_.data(), norms());
+    small_update_(stream, blocks_, device::vector_shape, n, rounds_, partial_sums_, kinds_, norms(), scalars_.data(),
+                  history_.data(), system_.inverse_diagonal, r_.data(), x, p_.data());
+    return;
+  }
   alpha_(stream, 1, device::vector_shape, product_sums_, partials_.data(), scalars_.data());
   update_residual(stream);
-  beta_(stream, 1, device::vector_shape, partial_sums_, kinds_, partials_.data(), scalars_.data(), history_.data());
-  update_(stream, blocks_, device::vector_shape, n, scalars_.data(), system_.inverse_diagonal, r_.data(), x, p_.data());
+  beta_(stream, 1, device::vector_shape, partial_sums_, kinds_, norms(), scalars_.data(), history_.data());
+  update_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), system_.inverse_diagonal, r_.data(), x,
+          p_.data());
 }
 
 // Enqueues `count` iterations and the copy of their history to the host.

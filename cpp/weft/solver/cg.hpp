@@ -32,6 +32,9 @@ struct System {
   std::int64_t unknowns = 0;            // the number of leading entries that sums and updates use
   const T* weights = nullptr;           // [unknowns] for inner products; null: ones
   const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner; null: none
+  // On a GPU, launches and the latency of memory decide the time of a small problem. Up to this many unknowns a thread
+  // gets fewer entries, so that there are more threads, and on one rank each block adds up all partial sums.
+  std::int64_t small_unknowns = 1 << 18;
 };
 
 // Allocates r, p and A p.
@@ -53,18 +56,23 @@ class ConjugateGradients {
   void iterate_alone(T* x, device::Stream& stream);  // one rank; nothing waits for the host
   void iterate_alone(int count, T* x, const std::function<void()>& one, device::Stream& stream);
   void solve_alone(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
-  void direction_product(device::Stream& stream);  // A p and the partial sums of p . A p
+  void direction_product(device::Stream& stream);  // A p and the partial sums of p . A p, at the start of partials_
   void update_residual(device::Stream& stream);
-  void all_sums(std::int64_t count, int kinds, const std::function<void()>& meanwhile, device::Stream& stream);
+  double* norms() { return partials_.data() + product_sums_; }  // the partial sums of the residual update
+  void all_sums(const double* partials, std::int64_t count, int kinds, const std::function<void()>& meanwhile,
+                device::Stream& stream);
   void store_scalars(device::Stream& stream);
 
   System<T> system_;
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
-  std::int64_t blocks_;        // of the vector kernels
-  std::int64_t partial_sums_;  // number of their partial sums: blocks_, or a single zero on a rank without unknowns
-  std::int64_t product_sums_;  // number of partial sums of p . A p
-  int kinds_;                  // number of sums after the residual update: r . r, and r . d r if preconditioned
+  bool small_;                  // few enough unknowns for the kernels that save launches (one rank, on a GPU)
+  int rounds_;                  // entries per thread of the kernels of CG
+  std::int64_t blocks_;         // of these kernels
+  std::int64_t partial_sums_;   // number of their partial sums: blocks_, or a single zero on a rank without unknowns
+  std::int64_t vector_blocks_;  // of kernels/vector.hpp
+  std::int64_t product_sums_;   // number of partial sums of p . A p
+  int kinds_;                   // number of sums after the residual update: r . r, and r . d r if preconditioned
   device::Array<T> r_, p_, ap_;
   device::Array<double> partials_, local_sums_, scalars_, history_;
   device::Buffer host_;
@@ -77,13 +85,16 @@ class ConjugateGradients {
   device::Kernel<long, T, const T*, T, T*> axpby_;
   device::Kernel<long, const T*, const T*, double*> dot_;
   device::Kernel<long, const T*, const T*, const T*, double*> weighted_dot_;
-  device::Kernel<long, long, const double*, const T*, const T*, const T*, T*, double*> residual_;
-  device::Kernel<long, const double*, const T*, T*> solution_;
-  device::Kernel<long, const double*, const T*, const T*, T*> direction_;
-  device::Kernel<long, const double*, const T*, const T*, T*, T*> update_;
+  device::Kernel<long, long, int, const double*, const T*, const T*, const T*, T*, double*> residual_;
+  device::Kernel<long, int, const double*, const T*, T*> solution_;
+  device::Kernel<long, int, const double*, const T*, const T*, T*> direction_;
+  device::Kernel<long, int, const double*, const T*, const T*, T*, T*> update_;
   device::Kernel<long, int, const double*, double*> sums_;
   device::Kernel<long, const double*, double*> alpha_;
   device::Kernel<long, int, const double*, double*, double*> beta_;
+  device::Kernel<long, long, int, long, const double*, double*, const T*, const T*, const T*, T*, double*>
+      small_residual_;
+  device::Kernel<long, int, long, int, const double*, double*, double*, const T*, const T*, T*, T*> small_update_;
 };
 
 }  // namespace weft::solver
