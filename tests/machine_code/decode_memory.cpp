@@ -104,6 +104,11 @@ bool Decoder::memory(const std::string& name) {
     if (!take(begin, "[UR") || !take_end(begin, "]")) return false;
     i_.from[0] = source("UR" + begin, Reads::integer, 2);
     i_.from[1] = integer();
+  } else if (name == "CCTL") {  // the line of 128 bytes at each thread's address
+    set(Op::prefetch, Pipe::memory);
+    if (!has("PF2")) return false;
+    ignore({"E"});
+    memory_address(next());
   } else if (name == "LDGDEPBAR") {
     i_.op = Op::copy_group;
   } else if (name == "DEPBAR") {

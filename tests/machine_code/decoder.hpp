@@ -89,8 +89,8 @@ class Decoder {
     i_.address.kind = Kind::address;
     set_address(i_.address, text);
     if (i_.space != Space::global) return;
-    // Atomics write [R4] for the register pair that other instructions write as [R4.64].
-    if (i_.op == Op::atomic) i_.address.wide = true;
+    // Atomics and prefetches write [R4] for the register pair that other instructions write as [R4.64].
+    if (i_.op == Op::atomic || i_.op == Op::prefetch) i_.address.wide = true;
     if (i_.address.reg != 255 && !i_.address.wide) throw Unknown{};
     if (i_.address.uniform != 63 && !i_.address.uniform_wide) throw Unknown{};
   }

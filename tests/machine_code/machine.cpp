@@ -658,8 +658,20 @@ void Grid::await_copies(Mask active, std::size_t left) {
   }
 }
 
-// 16 bytes times a uniform register, starting at the address in two other registers.
+// The line of each thread's address; or 16 bytes times a uniform register, starting at the address in two other
+// registers.
 void Grid::prefetch(const Instruction& i, Mask active) {
+  if (i.address.kind == Operand::Kind::address) {
+    const Longs address = addresses(i.address);
+    for (int l = 0; l < lanes; ++l) {
+      if ((active >> l & 1) == 0) continue;
+      place(Space::global, address[l], 1, l);
+      const std::uint64_t first = address[l] / 128 * 4;
+      traffic_.read(std::array{first, first + 1, first + 2, first + 3});
+      scoreboard_.prefetch(first, first + 4);
+    }
+    return;
+  }
   const int lane = std::countr_zero(active);
   Words place_of_begin, place_of_end, place_of_count;
   const std::uint64_t begin = read_word(i.from[0], *warp_, around_, place_of_begin, 0)[lane] |

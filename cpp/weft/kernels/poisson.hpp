@@ -19,6 +19,7 @@
 // without the weights. reference: [n*n + 2n], namely D in row-major order, the GLL points, the GLL weights.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/launch_shared.hpp"
+#include "weft/kernels/memory_hints.hpp"
 #include "weft/kernels/pencils.hpp"
 #include "weft/kernels/poisson_metric.hpp"
 
@@ -63,10 +64,11 @@ WEFT_FUNCTION StoredColumn<each> column_of(const Stored<each>& geometry, int ele
 template <int each>
 WEFT_FUNCTION real apply_factors(const Stored<each>&, const StoredColumn<each>& c, int k, real lambda, real& r, real& s,
                                  real& t) {
+  constexpr bool once = sm_90 && sizeof(real) == 8 && n == 16;  // elsewhere it costs time
   const real* g = c.factors + k * face;
-  const real rr = g[0], rs = g[points], rt = g[2 * points];
-  const real ss = g[3 * points], st = g[4 * points], tt = g[5 * points];
-  const real w = each == 7 ? g[6 * points] : real(0);
+  const real rr = load_once<once>(g), rs = load_once<once>(g + points), rt = load_once<once>(g + 2 * points);
+  const real ss = load_once<once>(g + 3 * points), st = load_once<once>(g + 4 * points);
+  const real tt = load_once<once>(g + 5 * points), w = each == 7 ? load_once<once>(g + 6 * points) : real(0);
   const real gr = rr * r + rs * s + rt * t;
   const real gs = rs * r + ss * s + st * t;
   t = rt * r + st * s + tt * t;
@@ -82,9 +84,12 @@ WEFT_FUNCTION real apply_factors(const Stored<each>& geometry, int element, int 
 }
 
 // Prefetches the factors of a chunk's layers into the L2, which has a third of the latency of memory. Useful only where
-// a multiprocessor holds too few blocks to hide that latency.
+// a multiprocessor holds too few blocks to hide that latency, and only just before they are read: what is prefetched
+// much earlier has been dropped by then.
+template <class Geometry>
+WEFT_FUNCTION void prefetch_chunk(const Geometry&, int, int, int) {}
 template <int each>
-WEFT_FUNCTION void prefetch(const Stored<each>& geometry, int element, int, int first_layer, int end_layer) {
+WEFT_FUNCTION void prefetch_chunk(const Stored<each>& geometry, int element, int first_layer, int end_layer) {
   if (tile > 1 || n <= 10) return;
   WEFT_UNROLL
   for (int f = 0; f < each; ++f) {
@@ -92,6 +97,11 @@ WEFT_FUNCTION void prefetch(const Stored<each>& geometry, int element, int, int 
     prefetch_values(all + first_layer * face, all + end_layer * face, f < each - 1);
   }
 }
+
+template <int each>
+WEFT_FUNCTION void prefetch(const Stored<each>&, int, int) {}
+template <int resident, int threads, int each>
+WEFT_FUNCTION void prefetch_for_successor(const Stored<each>&, int, int, int, const int*, int) {}
 
 // One thread per point.
 template <class Geometry>
@@ -201,9 +211,10 @@ constexpr int launch_bytes = aside_at_launch<values> ? bytes_aside<values> : 0;
 // One thread per column. While lines are transformed, the last `stashed` of a thread's n values of du/dt are kept in
 // shared memory, to save registers. So are `kept` values of u that the current chunk does not need: the last ones of
 // the second chunk during the first, and the first ones of the first chunk during the second.
-template <int stashed, int kept, bool by_pairs, class Geometry>
-WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const Geometry& geometry, real lambda,
-                                 const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
+template <int stashed, int kept, bool by_pairs, int resident, class Geometry>
+WEFT_FUNCTION void apply_pencils(int block, int count, int fields, const Splitting& d, const Geometry& geometry,
+                                 real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
+                                 real* WEFT_RESTRICT y) {
   static_assert(kept == 0 || (chunks == 2 && kept <= n - layers), "only values of the other chunk can be kept");
   constexpr int unstashed = n - stashed;
   constexpr bool at_launch = aside_at_launch<stashed + kept>;
@@ -220,8 +231,9 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
     const bool live = l < face && element < count;
-    if (thread == 0) prefetch(geometry, first, elements, 0, layers);
+    if (thread == 0) prefetch(geometry, first, elements);
     gather_column(live, element, l, 0, n, index, x, u[WEFT_SLOT(thread)]);
+    prefetch_for_successor<resident, tile * pencils>(geometry, block, count, fields, index, thread);
     WEFT_UNROLL
     for (int k = 0; k < kept; ++k) keep[k][thread] = u[WEFT_SLOT(thread)][n - kept + k];
     differentiate<false>(d, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
@@ -249,6 +261,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
+      if (thread == 0) prefetch_chunk(geometry, first, chunk * layers, chunk == 0 ? layers : n);
       differentiate_lines<false, by_pairs>(d, planes[thread / pencils], thread % pencils);
     }
     WEFT_BARRIER();
@@ -270,7 +283,6 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
-      if (thread == 0 && chunk < chunks - 1) prefetch(geometry, first, elements, layers, n);
       differentiate_lines<true, by_pairs>(d, planes[thread / pencils], thread % pencils);
     }
     WEFT_BARRIER();
@@ -304,10 +316,10 @@ WEFT_FUNCTION void apply_pencils(int block, int count, const Splitting& d, const
 // Boxes: y = (g_r K x W x W + W x g_s K x W + W x W x g_t K) u, where x is the tensor product. This takes one pass over
 // the lines, where the other variants take two. To save registers, the second of two chunks is gathered once more, from
 // a cache, and the last `stashed` values of the term along t are kept in shared memory.
-template <int stashed>
-WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness, const AffineColumns& geometry,
-                               real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
-                               real* WEFT_RESTRICT y) {
+template <int stashed, int resident>
+WEFT_FUNCTION void apply_boxes(int block, int count, int fields, const Stiffness& stiffness,
+                               const AffineColumns& geometry, real lambda, const int* WEFT_RESTRICT index,
+                               const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
   WEFT_SHARED(real, planes[tile][element_values]);  // of each element: layers for r, then for s
   real u[WEFT_SLOTS(tile * pencils)][n];
   real t[WEFT_SLOTS(tile * pencils)][n];  // the term along t
@@ -317,8 +329,9 @@ WEFT_FUNCTION void apply_boxes(int block, int count, const Stiffness& stiffness,
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
     const bool live = l < face && element < count;
-    if (thread == 0) prefetch(geometry, block * tile, count - block * tile < tile ? count - block * tile : tile, 0, n);
+    if (thread == 0) prefetch(geometry, block * tile, count - block * tile < tile ? count - block * tile : tile);
     gather_column(live, element, l, 0, n, index, x, u[WEFT_SLOT(thread)]);
+    prefetch_for_successor<resident, tile * pencils>(geometry, block, count, fields, index, thread);
     stiffen(stiffness, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
     if (live) {
       const real tt = geometry.of.weights[l % n] * geometry.of.weights[l / n] * geometry.of.metrics[element * 6l + 5];
@@ -403,7 +416,7 @@ constexpr Columns columns_double[] = {
       : sm_100 ? 128
                : 96,
       6}},  // 11
-    {{sm_90 ? 80 : 96, 13, sm_90 ? 3 : 0},
+    {{sm_90 ? 80 : 96, sm_90 ? 12 : 13, sm_90 ? 4 : 0},
      {sm_100 ? 168 : 112, sm_100 ? 13 : 10, sm_100 ? 0 : 6, !sm_100},
      {96, 13},
      {sm_90 ? 72 : 128, 6}},  // 12
@@ -415,14 +428,7 @@ constexpr Columns columns_double[] = {
      {sm_80 ? 168 : 128, 8},
      {128, 7},
      {sm_100 ? 168 : 96}},  // 14
-    {{sm_90 ? 80 : 128,
-      sm_90    ? 10
-      : sm_100 ? 8
-               : 6,
-      sm_90    ? 8
-      : sm_100 ? 6
-               : 0,
-      true},
+    {{128, sm_100 ? 8 : 6, sm_100 ? 6 : 0, true},
      {sm_90 ? 128 : 168, sm_90 ? 7 : 0},
      {sm_90 ? 128 : 168, 6},
      {96}},  // 15
@@ -439,7 +445,7 @@ constexpr Columns columns_float[] = {
     {{48}, {sm_80 ? 72 : 64}, {48}, {40}},                                                          // 9
     {{56}, {72}, {56}, {48}},                                                                       // 10
     {{sm_90 ? 72 : 56}, {72}, {sm_90 ? 72 : 56}, {56}},                                             // 11
-    {{sm_90 ? 80 : 64}, {80, 13}, {sm_90 ? 80 : 64}, {64}},                                         // 12
+    {{sm_90 ? 80 : 64}, {80, 13}, {sm_90 ? 80 : 64, sm_90 ? 6 : 0}, {64}},                          // 12
     {{sm_100 ? 80 : 72, 14}, {104}, {sm_100 ? 128 : 72, 14}, {sm_90 ? 56 : 80, 10}},                // 13
     {{sm_90 ? 64 : 80, 15}, {sm_100 ? 104 : 80, 15}, {sm_90 ? 64 : 96, 15}, {sm_90 ? 56 : 80, 6}},  // 14
     {{sm_100 ? 128 : 80, 16}, {104}, {sm_100 ? 128 : 80, 16}, {sm_80 ? 72 : 56, 10}},               // 15
@@ -499,8 +505,9 @@ WEFT_KERNEL(poisson_stored_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
              long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored.stash, stored.kept, stored.by_pairs>(WEFT_BLOCK / fields, count, d, Stored<7>{factors}, lambda,
-                                                            index, x + field * x_field, y + field * y_field);
+  apply_pencils<stored.stash, stored.kept, stored.by_pairs, blocks_for<tile * pencils, stored.registers>>(
+      WEFT_BLOCK / fields, count, fields, d, Stored<7>{factors}, lambda, index, x + field * x_field,
+      y + field * y_field);
 }
 WEFT_LAUNCH_SHARED(poisson_stored_2d, launch_bytes<stored.stash + stored.kept>);
 
@@ -508,8 +515,9 @@ WEFT_KERNEL(poisson_curved_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
              long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored.stash, stored.kept, stored.by_pairs>(WEFT_BLOCK / fields, count, d, Stored<6>{factors}, lambda,
-                                                            index, x + field * x_field, y + field * y_field);
+  apply_pencils<stored.stash, stored.kept, stored.by_pairs, blocks_for<tile * pencils, stored.registers>>(
+      WEFT_BLOCK / fields, count, fields, d, Stored<6>{factors}, lambda, index, x + field * x_field,
+      y + field * y_field);
 }
 WEFT_LAUNCH_SHARED(poisson_curved_2d, launch_bytes<stored.stash + stored.kept>);
 
@@ -519,9 +527,9 @@ WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<trilinear.stash, trilinear.kept, trilinear.by_pairs>(
-      WEFT_BLOCK / fields, count, d, TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda, index,
-      x + field * x_field, y + field * y_field);
+  apply_pencils<trilinear.stash, trilinear.kept, trilinear.by_pairs, blocks_for<tile * pencils, trilinear.registers>>(
+      WEFT_BLOCK / fields, count, fields, d, TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda,
+      index, x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -531,9 +539,9 @@ WEFT_KERNEL(poisson_affine_2d, tile* pencils,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<affine.stash, affine.kept, affine.by_pairs>(
-      WEFT_BLOCK / fields, count, d, AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda,
-      index, x + field * x_field, y + field * y_field);
+  apply_pencils<affine.stash, affine.kept, affine.by_pairs, blocks_for<tile * pencils, affine.registers>>(
+      WEFT_BLOCK / fields, count, fields, d, AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes},
+      lambda, index, x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -543,7 +551,8 @@ WEFT_KERNEL(poisson_box_2d, tile* pencils,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_boxes<box.stash>(WEFT_BLOCK / fields, count, stiffness,
-                         AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index,
-                         x + field * x_field, y + field * y_field);
+  apply_boxes<box.stash, blocks_for<tile * pencils, box.registers>>(
+      WEFT_BLOCK / fields, count, fields, stiffness,
+      AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index, x + field * x_field,
+      y + field * y_field);
 }

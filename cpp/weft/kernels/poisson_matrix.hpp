@@ -12,6 +12,7 @@
 // shared memory.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/even_odd.hpp"
+#include "weft/kernels/memory_hints.hpp"
 #include "weft/kernels/poisson_metric.hpp"
 
 namespace {
@@ -72,8 +73,8 @@ WEFT_FUNCTION void take(const Turning& turning, int thread, real (&first)[2], re
   }
 }
 
-template <class Geometry>
-WEFT_FUNCTION void apply_matrices(int block, int count, const Splitting& d, const Geometry& geometry,
+template <int resident, class Geometry>
+WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitting& d, const Geometry& geometry,
                                   const real* WEFT_RESTRICT reference, const real* WEFT_RESTRICT inverse_degree,
                                   real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
                                   real* WEFT_RESTRICT y) {
@@ -86,7 +87,7 @@ WEFT_FUNCTION void apply_matrices(int block, int count, const Splitting& d, cons
 
   WEFT_THREADS(thread, threads) {
     const int first = block * tile, left = count - first;
-    if (thread == 0) prefetch(geometry, first, left < tile ? left : tile, 0, n);
+    if (thread == 0) prefetch(geometry, first, left < tile ? left : tile);
     const Place p = place_of(block, count, thread);
     real lines[2][n], slopes[2][n];
     WEFT_UNROLL
@@ -106,6 +107,7 @@ WEFT_FUNCTION void apply_matrices(int block, int count, const Splitting& d, cons
       along[WEFT_SLOT(thread)][e] = derivative(reference, row, column);
       back[WEFT_SLOT(thread)][e] = derivative(reference, column, row);
     }
+    prefetch_for_successor<resident, threads>(geometry, block, count, fields, index, thread);
     WEFT_UNROLL
     for (int k = 0; k < n; ++k) along_t[k][thread] = {slopes[0][k], slopes[1][k]};
   }
@@ -181,8 +183,9 @@ WEFT_KERNEL(poisson_trilinear_matrix, threads,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_matrices(WEFT_BLOCK / fields, count, d, TrilinearColumns{maps, reference + n * n, nodes, nullptr}, reference,
-                 inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
+  apply_matrices<(WEFT_MIN_BLOCKS)>(WEFT_BLOCK / fields, count, fields, d,
+                                    TrilinearColumns{maps, reference + n * n, nodes, nullptr}, reference,
+                                    inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -192,6 +195,7 @@ WEFT_KERNEL(poisson_affine_matrix, threads,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
              const real* x, real* y)) {
   const int field = WEFT_BLOCK % fields;
-  apply_matrices(WEFT_BLOCK / fields, count, d, AffineColumns{{metrics, reference + n * n + n, nullptr}, nodes},
-                 reference, inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
+  apply_matrices<(WEFT_MIN_BLOCKS)>(WEFT_BLOCK / fields, count, fields, d,
+                                    AffineColumns{{metrics, reference + n * n + n, nullptr}, nodes}, reference,
+                                    inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
 }

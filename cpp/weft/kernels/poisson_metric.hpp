@@ -75,8 +75,7 @@ struct TrilinearColumns {
   const real* WEFT_RESTRICT inverse_degree;  // [element][n^3], or null: lambda is applied in the gather
 };
 // The maps of all elements, and the nodes.
-WEFT_FUNCTION void prefetch(const TrilinearColumns& geometry, int element, int elements, int first_layer, int) {
-  if (first_layer > 0) return;
+WEFT_FUNCTION void prefetch(const TrilinearColumns& geometry, int element, int elements) {
   weft_prefetch(geometry.maps + static_cast<long>(element) * 24, elements * static_cast<int>(24 * sizeof(real)));
   prefetch_values(geometry.nodes, geometry.nodes + 2 * n, false);
 }
@@ -194,8 +193,7 @@ WEFT_FUNCTION real apply_factors(const AffineColumns& geometry, const AffineColu
                                  real& s, real& t) {
   return apply_factors(c, geometry.along_t.weights[k], k, lambda, r, s, t);
 }
-WEFT_FUNCTION void prefetch(const AffineColumns& geometry, int element, int elements, int first_layer, int) {
-  if (first_layer > 0) return;
+WEFT_FUNCTION void prefetch(const AffineColumns& geometry, int element, int elements) {
   const real* metrics = geometry.of.metrics + static_cast<long>(element) * 6;
   prefetch_values(metrics, metrics + elements * 6, false);
   prefetch_values(geometry.of.weights, geometry.of.weights + n, false);
