@@ -31,7 +31,8 @@ from weft.model.recorded_run import run_of
 from weft.model.result import ModelError
 
 KERNELS, PROJECT = "weft model kernels", "weft model project"
-CG_KERNELS = 6  # launches of an iteration on one GPU (docs/backends.md, Launches and waits)
+# Launches of an iteration on one GPU, and those of a small problem (docs/backends.md, Launches and waits).
+CG_KERNELS, SMALL_CG_KERNELS, SMALL = 6, 4, 1 << 18
 GRAPH_KERNEL = 1.3e-6  # s from one kernel of next to no work to the next in a graph, on an H200 (the same section)
 NO_TIME = "not measured"
 
@@ -89,7 +90,8 @@ def cg_seconds(row: Mapping[str, Any], share: float, gpu: Gpu) -> float | None:
     if chip is None:
         return None
     other = row["iteration_bytes"] - row["bytes"]
-    return (row["bytes"] / share + other) / chip.stream_rate + CG_KERNELS * GRAPH_KERNEL
+    launches = SMALL_CG_KERNELS if row["dofs"] <= SMALL else CG_KERNELS
+    return (row["bytes"] / share + other) / chip.stream_rate + launches * GRAPH_KERNEL
 
 
 def operator_rows(part: str, record: Mapping[str, Any], gpu: Gpu) -> Iterator[Row]:
@@ -309,8 +311,12 @@ def device_name(folder: Path) -> str:
 def outcomes(logs: Iterable[Path]) -> dict[str, int]:
     """The numbers of tests that passed, failed and so on, from the lines of pytest."""
     text = "".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)
-    found = re.findall(r"\b(PASSED|FAILED|SKIPPED|ERROR)\b(?= +(?:\[|tests/))", text)
-    return {word.lower(): found.count(word) for word in dict.fromkeys(found)}
+    words = "PASSED|FAILED|SKIPPED|ERROR"
+    # A test that fails has a line as it ends and one in the summary.
+    found = {name: word for name, word in re.findall(rf"^(tests/.+?) ({words}) .*\[ *\d+%\]$", text, re.MULTILINE)}
+    found |= {name: word for word, name in re.findall(rf"\b({words}) (tests/\S+)", text)}
+    outcomes = [word.lower() for word in found.values()]
+    return {word: outcomes.count(word) for word in dict.fromkeys(outcomes)}
 
 
 def planned(gpu: Gpu, dofs: int = 6_000_000) -> Iterator[Row]:

@@ -114,8 +114,11 @@ void run_solve(int order) {
   system.unknowns = op.unknowns();
   system.weights = op.weights();
   system.inverse_diagonal = inverse.data();
-  solver::ConjugateGradients<T> cg(std::move(system), device, op.comm());
-  cg.solve(b.data(), x.data(), true, {.max_iterations = 2, .tolerance = 0}, stream);
+  for (const std::int64_t small_unknowns : {system.small_unknowns, std::int64_t{0}}) {
+    system.small_unknowns = small_unknowns;
+    solver::ConjugateGradients<T> cg(system, device, op.comm());
+    cg.solve(b.data(), x.data(), true, {.max_iterations = 2, .tolerance = 0}, stream);
+  }
   device::Array<double> product(device, static_cast<std::size_t>(op.product_partials()));
   op.apply(x.data(), b.data(), product.data(), stream);
   stream.synchronize();
