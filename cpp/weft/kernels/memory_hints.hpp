@@ -1,4 +1,4 @@
-// Hints to the caches of NVIDIA GPUs; nothing elsewhere. What is measured was measured on an H100 (docs/backends.md).
+// Hints to the caches of NVIDIA GPUs; nothing elsewhere. They were chosen on an H100 (docs/backends.md).
 #pragma once
 
 #include "weft/kernels/blocks.hpp"
@@ -31,9 +31,8 @@ WEFT_FUNCTION void prefetch_metric(const AffineColumns& geometry, int element, i
   prefetch_lines<6 * tile, threads>(geometry.of.metrics + static_cast<long>(element) * 6, thread);
 }
 
-// Prefetches what the block reads first that comes next to a multiprocessor in the place of this one: its index and its
-// metric. `resident` blocks are on a multiprocessor at the same time. On several fields, neighbouring blocks share
-// both.
+// Prefetches what a later block reads first, its index and its metric: that of the block which will take the place of
+// this one, if `resident` blocks are on a multiprocessor at a time. On several fields, neighbouring blocks share both.
 template <int resident, int threads, class Geometry>
 WEFT_FUNCTION void prefetch_for_successor(const Geometry& geometry, int block, int count, int fields, const int* index,
                                           int thread) {
