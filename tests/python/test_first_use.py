@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,20 @@ def test_without_a_compiler_the_error_says_what_to_do(tmp_path, compiled, ranks:
     for words in ("WEFT_CXX=/nowhere/g++", "-DWEFT_ORDERS=all -DWEFT_TYPES=all", f"N={ORDER}"):
         assert words in done.stderr
     assert done.stderr.count("compiled on first use") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_kernels_are_compiled_does_not_blame_the_compiler(tmp_path, compiled) -> None:
+    compiler = tmp_path / "g++"  # as Ctrl-C ends it, also where the tests themselves ignore the signal
+    compiler.write_text(
+        f"#!{sys.executable}\nimport os, signal, sys\nif '--version' in sys.argv:\n    sys.exit()\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\nos.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    compiler.chmod(0o755)
+    done, _, _ = solve(tmp_path, 2, tmp_path / "empty", WEFT_CXX=str(compiler))
+    assert done.returncode != 0
+    assert "interrupted while compiling" in done.stderr
+    assert "g++" not in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -184,6 +185,10 @@ std::string compile_now(const HostCompiler& compiler, const std::string& file, c
   words.emplace_back("-o");
   words.push_back((folder.path / "unit.so").string());
   const Ran ran = run(words);
+  // Ctrl-C in a terminal reaches the compiler, too.
+  if (ran.status != -1 && WIFSIGNALED(ran.status) && WTERMSIG(ran.status) == SIGINT)
+    throw std::runtime_error("interrupted while compiling " + described(file, constants) +
+                             "; the kernels that were ready are kept for the next run");
   if (ran.status != 0) {
     std::string how = ran.status == -1          ? " did not start"
                       : WIFSIGNALED(ran.status) ? " was ended by signal " + std::to_string(WTERMSIG(ran.status))
