@@ -217,6 +217,7 @@ def bad_meshes(tmp_path_factory) -> Path:
 
 BAD = [
     (["--ordr", "3"], 2, "No such option '--ordr'"),
+    (["--geometry", "stored"], 2, "as a case key: --set geometry=VALUE"),
     (["--order", "0"], 2, "'order': found 0"),
     (["--order", "16"], 2, "'order': found 16"),
     (["--set", "solver.tolrance=1e-8"], 2, "nearest: 'solver.tolerance'"),

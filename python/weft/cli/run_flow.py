@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weft.cli.workload import DURATION, ELEMENTS, Flag, workload_options
+from weft.cli.workload import DURATION, ELEMENTS, Flag, WorkloadCommand, workload_options
 
 if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
@@ -20,7 +20,7 @@ FLAGS: list[Flag] = [
 ]
 
 
-@click.command("flow")
+@click.command("flow", cls=WorkloadCommand)
 @workload_options("flow", FLAGS, "taylor-green", ("mesh.file", "boundaries.", "initial.velocity", "initial.nek"))
 def flow(case: SharedCase, display: Display) -> int:
     """Incompressible flow on spectral elements, like Nek5000 and Neko.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weft.cli.workload import DURATION, ELEMENTS, Flag, workload_options
+from weft.cli.workload import DURATION, ELEMENTS, Flag, WorkloadCommand, workload_options
 
 if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
@@ -20,7 +20,7 @@ FLAGS: list[Flag] = [
 ]
 
 
-@click.command("maxwell")
+@click.command("maxwell", cls=WorkloadCommand)
 @workload_options("maxwell", FLAGS)
 def maxwell(case: SharedCase, display: Display) -> int:
     """Electromagnetic waves by discontinuous Galerkin, like NekCEM.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weft.cli.workload import ELEMENTS, Flag, workload_options
+from weft.cli.workload import ELEMENTS, Flag, WorkloadCommand, workload_options
 
 if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
@@ -24,7 +24,7 @@ FLAGS: list[Flag] = [
 ]
 
 
-@click.command("poisson")
+@click.command("poisson", cls=WorkloadCommand)
 @workload_options("poisson", FLAGS)
 def poisson(case: SharedCase, display: Display) -> int:
     """Screened Poisson on spectral elements, like hipBone and Nekbone.

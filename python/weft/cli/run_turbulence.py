@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from weft.cli.workload import DURATION, Flag, workload_options
+from weft.cli.workload import DURATION, Flag, WorkloadCommand, workload_options
 
 if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
@@ -20,7 +20,7 @@ FLAGS: list[Flag] = [
 ]
 
 
-@click.command("turbulence")
+@click.command("turbulence", cls=WorkloadCommand)
 @workload_options("turbulence", FLAGS)
 def turbulence(case: SharedCase, display: Display) -> int:
     """Turbulence in a periodic box by Fourier transforms, like GESTS.

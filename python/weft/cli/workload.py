@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weft.cases import case_model
-from weft.cases.schema import load, named_cases
+from weft.cases.schema import load, named_cases, options
 
 if TYPE_CHECKING:
     from weft.cases.shared import SharedCase
@@ -48,6 +48,22 @@ TEXTS = (
     "process_grid",
     "initial.checkpoint",
 )  # keys whose values are text even if they look like numbers
+
+
+class WorkloadCommand(click.Command):
+    """The command of a workload, which bears its name. For an option that it lacks, it names the case key."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments that are left; raises click.UsageError."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            word = error.option_name.lstrip("-").replace("-", "_")
+            keys = [o.key for o in options(case_model(str(self.name)))]
+            meant = " or ".join(f"--set {key}=VALUE" for key in keys if word in (key, key.rpartition(".")[2]))
+            if not meant:
+                raise
+            raise click.UsageError(f"No such option '{error.option_name}'; as a case key: {meant}", ctx) from None
 
 
 def workload_options(
