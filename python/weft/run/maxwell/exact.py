@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from mpi4py import MPI
 
 from weft.arrays import Values
@@ -131,7 +132,7 @@ class Exact:
         self.centres = geometry.centres
         self.total = np.ones(len(filled), bool) if total is None else total
 
-    def fields(self, time: float, points: Values, which: slice = slice(None)) -> Values:
+    def fields(self, time: float, points: Values, which: slice | npt.NDArray[np.int64] = slice(None)) -> Values:
         """The fields [6][E][points] at points [3][E][points] of the elements ``which``."""
         solution = self.solution
         x, y, z = points

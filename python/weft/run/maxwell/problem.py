@@ -152,14 +152,14 @@ class Problem:
             where = np.logical_not(damped)
         squares = np.zeros(2)
         together = max(1, 8192 // mass.shape[1])  # a few elements at a time: exact solutions need much memory per point
-        for e in range(0, len(fine), together):
-            some = slice(e, e + together)
+        chosen = np.flatnonzero(where)
+        for first in range(0, len(chosen), together):
+            some = chosen[first : first + together]
             exact = self.solution.fields(self.solver.time, points[:, some], some) * self.case.initial.amplitude
-            weight = np.where(where[some, None], mass[some], 0.0)
             for field, (found, wanted) in enumerate(zip(fine[some].swapaxes(0, 1), exact, strict=True)):
                 of_material = values[some, field // 3]
                 squares += [
-                    of_material @ (weight * square).sum(axis=1) for square in ((found - wanted) ** 2, wanted**2)
+                    of_material @ (mass[some] * square).sum(axis=1) for square in ((found - wanted) ** 2, wanted**2)
                 ]
         total = self.comm.allreduce(squares, MPI.SUM)
         return float(np.sqrt(total[0])), float(np.sqrt(total[1]))
