@@ -23,15 +23,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from weft import device
 from weft.files import write_json
 from weft.format import table
+from weft.model import formulas
 
 GEOMETRIES = ("stored", "trilinear", "box")
 
 
-def work(order: int, elements: float) -> float:
-    """The flops of an iteration; hipBone Eq. 3."""
-    return elements * (12 * (order + 1) ** 4 + 34 * (order + 1) ** 3)
+def work(order: int, side: int) -> formulas.Formula:
+    """The flops of an iteration."""
+    return formulas.fom_flops(formulas.large_mesh(order, side**3))
 
 
 def hipbone(command: list[str], folder: Path, order: int, side: int) -> float:
@@ -62,8 +64,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the median counts")
     parser.add_argument("--output", type=Path, default=Path("compare_hipbone.json"))
     options = parser.parse_args()
-    from weft import device
-
+    gpu, counted = device.open("auto").name, work(1, 1)
     cases = [tuple(map(int, case.split(":"))) for case in options.cases.split(",")]
     found: dict[tuple[int, int], dict[str, list[float]]] = {(order, side): {} for order, side in cases}
     rows: list[dict[str, Any]] = []
@@ -76,12 +77,13 @@ def main() -> None:
                  "median": {name: statistics.median(values) for name, values in foms.items()}}
                 for (order, side), foms in found.items()]  # fmt: skip
         # Written after every round, so that a program that is stopped leaves something.
-        write_json(options.output, {"device": device.open("auto").name, "formula": work.__doc__, "rows": rows})
+        write_json(options.output, {"device": gpu, "formula": f"{counted.text}; {counted.source}", "rows": rows})
     lines = [("N", "UNKNOWNS", "HIPBONE", *(name.upper() for name in GEOMETRIES), "STORED / HIPBONE", "µs HIPBONE",
               "µs STORED")]  # fmt: skip
     for row in rows:
         middle = row["median"]
-        micro = [work(row["order"], row["side"] ** 3) / (1e3 * middle[name]) for name in ("hipbone", "stored")]
+        flops = work(row["order"], row["side"]).value
+        micro = [flops / (1e3 * middle[name]) for name in ("hipbone", "stored")]
         lines.append(
             (
                 str(row["order"]), f"{row['unknowns']:.3g}", f"{middle['hipbone']:.0f}",
