@@ -21,7 +21,8 @@
 #   FFT_SIZES (default 256,512)                      RANKS   ranks that share the device in "communication" (default 2)
 #   NCU      Nsight Compute (default: found)         WEFT_GPU_TESTS_ON=host goes on without a GPU, to try the script
 # of pack: NVRTC (default 13.0: versions of NVRTC, as on the machine with the GPU), PYTHON_VERSION (default 3.12),
-#   ARCHITECTURE (default sm_90), LIMIT (default 64: the most MiB that may travel, with the source tree)
+#   ARCHITECTURE (default sm_90), LIMIT (default 64: the most MiB that may travel, with the source tree), THERE (default
+#   python3.12: the interpreter here of that version), ARCH (default x86-64-v3: the processor weft is built for)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -44,7 +45,7 @@ bounded() {
   return $status
 }
 
-# environment : $work/venv, with the packages of $python and those of the pack.
+# environment : $work/venv, with the packages of $python and those of the pack; with the MPI of the pack if $packed.
 environment() {
   local venv=$work/venv package missing=()
   if [ ! -x "$venv/bin/python" ]; then
@@ -55,11 +56,11 @@ environment() {
   fi
   PATH=$venv/bin:$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH
   for package in "${packages[@]}"; do
-    if [[ " mpich mpi4py " =~ " $package " ]]; then
-      # weft of the pack needs the MPI it was built with, and mpi4py one that can load it.
-      [ ! -f "$pack/site.tar.xz" ] || [ -x "$venv/bin/mpicxx" ] || { missing+=("$package"); continue; }
-      [ "$package" != mpich ] || ! command -v mpicxx >/dev/null || continue
-    fi
+    case $package in
+      # weft of the pack is built with the MPI of the pack, and needs an mpi4py that can load it.
+      mpich | mpi4py) [ -z "$packed" ] || [ -x "$venv/bin/mpicxx" ] || { missing+=("$package"); continue; } ;;&
+      mpich) ! command -v mpicxx >/dev/null || continue ;;
+    esac
     "$venv/bin/python" -c "import importlib.metadata as m; m.version('$package')" 2>/dev/null || missing+=("$package")
   done
   if [ ${#missing[@]} -gt 0 ]; then
@@ -92,7 +93,7 @@ compile() {
 }
 
 pack() {
-  local pack version size kept=build/device-pack
+  local pack version size kept=build/device-pack there=${THERE:-python${PYTHON_VERSION:-3.12}} packed=yes
   pack=$(realpath -m "${1:-${PACK:-device-pack}}")
   mkdir -p "$pack/wheels" "$kept"
   download() { # FOLDER PACKAGE...
@@ -116,14 +117,14 @@ pack() {
       WEFT_CACHE=$PWD/$kept/kernels "$python" benchmarks/device_kernels.py "${ARCHITECTURE:-sm_90}"
   done
   (cd "$kept" && "$python" -m tarfile -c "$pack/kernels.tar.xz" kernels)
-  if command -v "${THERE:-python${PYTHON_VERSION:-3.12}}" >/dev/null; then
+  if command -v "$there" >/dev/null; then
     say "weft for ${ARCH:-x86-64-v3}"
-    out=$PWD/$kept work=$PWD/$kept budget=36000 python=${THERE:-python${PYTHON_VERSION:-3.12}}
+    out=$PWD/$kept work=$PWD/$kept budget=36000 python=$there
     environment
     compile "-DWEFT_ARCH=${ARCH:-x86-64-v3}"
     (cd "$kept" && "$python" -m tarfile -c "$pack/site.tar.xz" site)
   else
-    say "no Python ${PYTHON_VERSION:-3.12} here: weft has to be compiled on the machine with the GPU"
+    say "no $there here: weft has to be compiled on the machine with the GPU"
   fi
   size=$(($( (git ls-files -z && find "$pack" -type f -print0) | du -cb --files0-from=- | tail -1 | cut -f1) >> 20))
   say "$pack and the source tree: $size MiB"
@@ -210,6 +211,8 @@ interpreter=$(command -v "$python" || true)
 [ -n "$interpreter" ] || { say "$python is not there: set PYTHON"; exit 1; }
 # prepare : weft as it is in the pack, if that loads here, otherwise built here.
 prepare() {
+  local packed=
+  [ ! -f "$pack/site.tar.xz" ] || packed=yes
   environment || return 1
   export PYTHONPATH=$work/site
   if [ -f "$pack/site.tar.xz" ]; then
