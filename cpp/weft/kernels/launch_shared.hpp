@@ -1,5 +1,5 @@
-// Shared memory that a launch gives to a block, in addition to what its kernel declares with WEFT_SHARED. On NVIDIA's
-// GPUs a kernel can declare at most 48 KB; a launch can request more.
+// Shared memory that a launch gives to a block, in addition to what its kernel declares with WEFT_SHARED. A kernel for
+// NVIDIA's GPUs can declare at most 48 KB. A launch can request more.
 //
 // WEFT_LAUNCH_SHARED(kernel, bytes), after the kernel, says how much a block needs: 0 or a constant. The code that
 // loads kernels (device/gpu_device.cpp) reads it and asks for as much. weft_launch_shared<T>() is where that memory

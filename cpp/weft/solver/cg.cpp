@@ -15,7 +15,12 @@ enum Scalar { alpha, beta, rho, curvature, residual, norm_scale, target, reached
 // is smaller, since nothing is known about its convergence yet.
 constexpr int batch = 16, first_batch = 4;
 constexpr int history_size = 1 + 2 * batch;
-constexpr int block_threads = 256, entries_per_thread = 16, entries_if_small = 4;  // see System::small_unknowns
+constexpr int entries_per_thread = 16, entries_if_small = 4;  // see System::small_unknowns
+
+std::int64_t blocks_of(std::int64_t unknowns, int rounds) {
+  const std::int64_t each = std::int64_t{rounds} * device::vector_shape.x;
+  return (unknowns + each - 1) / each;
+}
 
 // How many iterations to enqueue: as many as the convergence of the last `count` iterations predicts, at most a batch.
 int expected(double before, double now, int count, double target) {
@@ -34,7 +39,7 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       comm_(comm),
       small_(!device_->is_host() && system_.unknowns <= system_.small_unknowns),
       rounds_(small_ ? entries_if_small : entries_per_thread),
-      blocks_((system_.unknowns + block_threads * rounds_ - 1) / (block_threads * rounds_)),
+      blocks_(blocks_of(system_.unknowns, rounds_)),
       partial_sums_(std::max<std::int64_t>(1, blocks_)),
       vector_blocks_(device::vector_blocks(system_.unknowns)),
       product_sums_(std::max<std::int64_t>(1, system_.apply_product ? system_.product_partials : vector_blocks_)),

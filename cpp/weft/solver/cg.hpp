@@ -32,8 +32,8 @@ struct System {
   std::int64_t unknowns = 0;            // the number of leading entries that sums and updates use
   const T* weights = nullptr;           // [unknowns] for inner products; null: ones
   const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner; null: none
-  // On a GPU, launches and the latency of memory decide the time of a small problem. Up to this many unknowns a thread
-  // gets fewer entries, so that there are more threads, and on one rank each block adds up all partial sums.
+  // A problem with at most so many unknowns is small. On a GPU its time depends on the number of launches and on the
+  // latency of memory: each thread then gets fewer entries, and on one rank each block adds up all partial sums.
   std::int64_t small_unknowns = 1 << 18;
 };
 
