@@ -1,8 +1,8 @@
 // cuFFT and hipFFT made for tests, for the driver made for tests (fake_gpu.hpp): libcufft.so.12, libhipfft.so.
 //
 // Transforms are computed from their definition, on the stream, when somebody waits for it. The library is stricter
-// than the real ones: handles must be alive, a plan that needs a work area must have one, which is overwritten, and c2r
-// overwrites its input.
+// than the real ones: handles must be alive, a plan that needs a work area must have one, which is overwritten, both
+// sides must be aligned for a complex number, and c2r overwrites its input.
 #include <algorithm>
 #include <bit>
 #include <complex>
@@ -92,6 +92,9 @@ int execute(void* handle, void* in, void* out, int sign, int type) {
   if (plan == nullptr || !plan->made) return invalid_plan;
   if (plan->type != type) return invalid_type;
   if (in == nullptr || out == nullptr || (sign != -1 && sign != 1)) return invalid_value;
+  for (const void* side : {in, out})
+    if (reinterpret_cast<std::uintptr_t>(side) % (type == r2c || type == c2r || type == c2c ? 8 : 16) != 0)
+      return invalid_value;
   if (plan->work_bytes > 0 && plan->work_area == nullptr) return no_workspace;
   const auto run = [](void* data) {
     const auto* work = static_cast<Work*>(data);

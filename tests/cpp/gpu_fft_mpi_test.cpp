@@ -117,7 +117,8 @@ TEST_P(OnGpu, TransformsAndPointwiseWorkGiveTheHostsValues) {
       }
     }
   }
-  const Options options{.sizes = {10, 7, 6}, .grid = {1, comm.size()}, .batch = 2};
+  // With an odd number of points every variable must still be aligned for complex numbers.
+  const Options options{.sizes = {9, 7, 5}, .grid = {1, comm.size()}, .batch = 2};
   const auto expected = transforms<float>(device::open("host"), options, comm);
   expect_near(transforms<float>(device::open(GetParam()), options, comm).physical, expected.physical, 2e-5);
 }

@@ -53,6 +53,11 @@ std::int64_t modes_of_a_variable(const Decomposition& decomposition) {
   return std::max({decomposition.spectral().size(), decomposition.middle().size(),
                    (decomposition.sizes().x / 2 + 1) * points.count[1] * points.count[2]});
 }
+// The distance between variables in physical space: even, because the library takes only data that are aligned for a
+// complex number.
+std::int64_t points_of_a_variable(const Decomposition& decomposition) {
+  return (decomposition.physical().size() + 1) / 2 * 2;
+}
 // On one side of a copy a variable is one piece; on the other it has one piece per rank of a row or a column.
 std::int64_t words_of_tables(const Decomposition& decomposition, const Held& held) {
   const Grid& grid = decomposition.grid();
@@ -108,7 +113,7 @@ void GpuStages<T>::prepare(const Held& held) {
       if (plan.work_bytes() > 0) plan.set_work_area(library_area_.data());
   }
   at_least(modes_, held.modes * modes_of_a_variable(decomposition_));
-  at_least(points_, held.points * decomposition_.physical().size());
+  at_least(points_, held.points * points_of_a_variable(decomposition_));
   if (const std::int64_t words = words_of_tables(decomposition_, held);
       words > static_cast<std::int64_t>(table_memory_.size())) {
     tables_.clear();
@@ -124,7 +129,7 @@ std::int64_t GpuStages<T>::predicted_bytes(const Decomposition& decomposition, c
   for (const LinesShape& shape : shapes(decomposition)) area = std::max(area, GpuLines<T>(device, shape).work_bytes());
   return static_cast<std::int64_t>(area) +
          held.modes * modes_of_a_variable(decomposition) * static_cast<std::int64_t>(sizeof(Complex)) +
-         held.points * decomposition.physical().size() * static_cast<std::int64_t>(sizeof(T)) +
+         held.points * points_of_a_variable(decomposition) * static_cast<std::int64_t>(sizeof(T)) +
          words_of_tables(decomposition, held) * static_cast<std::int64_t>(sizeof(std::int64_t));
 }
 
@@ -237,14 +242,14 @@ void GpuStages<T>::physical(const PhysicalPass<T>& pass, device::Stream& stream)
   points.box = pass.box;
   points.y_stride = nx;
   points.z_stride = nx * pass.box.count[1];
-  points.variable_stride = nx * rows;
+  points.variable_stride = points_of_a_variable(decomposition_);
   points.data = enough(points_, points.variables * points.variable_stride);
 
   // Transforms all columns along z at once; modes that are not kept are zero on input, and are dropped on output.
   const auto transform_z = [&](Kind kind, int v) {
     transform("fft z", z_shape(kind, pass.box, modes_x), modes.row(v, 0, 0), modes.row(v, 0, 0), stream);
   };
-  const auto bytes = static_cast<std::size_t>(points.variable_stride) * sizeof(T);
+  const auto bytes = static_cast<std::size_t>(nx * rows) * sizeof(T);
   const auto device_copy = [&](void* target, const void* source) {
     device_->copy(target, source, bytes, device::CopyKind::device_to_device, stream);
   };
