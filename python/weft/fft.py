@@ -12,9 +12,10 @@ coefficients, defined as in :func:`numpy.fft.rfftn`::
     coefficients = plan.forward(field)               # the modes of plan.spectral_slices
     again = plan.backward(coefficients)              # equals field
 
-Lines are transformed by a library opened at run time: on the host Intel MKL or FFTW (``WEFT_FFT``: ``auto``, ``mkl``,
-``fftw`` or a file), on GPUs cuFFT or hipFFT (``WEFT_CUFFT``, ``WEFT_HIPFFT``: their folders). Between the passes in
-each direction, the ranks of a Pr x Pc grid exchange bricks by the schedules and paths of `weft.exchange`.
+Lines, or on one rank whole fields, are transformed by a library opened at run time: on the host Intel MKL or FFTW
+(``WEFT_FFT``: ``auto``, ``mkl``, ``fftw`` or a file), on GPUs cuFFT or hipFFT (``WEFT_CUFFT``, ``WEFT_HIPFFT``: their
+folders). Between the passes in each direction, the ranks of a Pr x Pc grid exchange bricks by the schedules and paths
+of `weft.exchange`.
 """
 
 from __future__ import annotations

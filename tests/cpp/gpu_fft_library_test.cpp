@@ -2,7 +2,9 @@
 // library.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <complex>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -83,6 +85,59 @@ TEST_P(GpuFft, EveryKindOfLinesIsTransformedAsOnTheHost) {
     check<double>(LinesShape::columns(Kind::forward, n, 3, 5, 5, true));
     check<float>(LinesShape::contiguous(Kind::backward, n, 3, true));
   }
+}
+
+TEST_P(GpuFft, WholeFieldsOfEverySizeAreTransformedAsOnTheHost) {
+  const auto check_field = [&]<class T>(std::int64_t nx, std::int64_t ny, std::int64_t nz, T) {
+    SCOPED_TRACE(std::to_string(nx) + " " + std::to_string(ny) + " " + std::to_string(nz));
+    const FieldShape forward{nx, ny, nz, Kind::r2c}, backward{nx, ny, nz, Kind::c2r};
+    const auto values = random<T>(forward.points());
+    std::vector<T> expected(2 * forward.modes());
+    HostField<T> host(forward);
+    host(values.data(), expected.data());
+    Array<T> points(gpu, values), modes(gpu, 2 * forward.modes());
+    Stream stream(gpu);
+    const auto transform = [&](const FieldShape& shape, const void* in, void* out) {
+      GpuField<T> plan(gpu, shape);
+      Array<char> work(gpu, plan.work_bytes());
+      if (!work.empty()) plan.set_work_area(work.data());
+      plan("fft", stream, in, out);
+      stream.synchronize();
+    };
+    const T tolerance = 40 * static_cast<T>(forward.points()) * std::numeric_limits<T>::epsilon();
+    transform(forward, points.data(), modes.data());
+    const auto found = modes.download();
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], tolerance) << i;
+    points.zero();
+    transform(backward, modes.data(), points.data());
+    const auto back = points.download();
+    for (std::size_t i = 0; i < back.size(); ++i)
+      ASSERT_NEAR(back[i] / static_cast<T>(forward.points()), values[i], tolerance) << i;
+  };
+  for (const auto& [nx, ny, nz] :
+       {std::array{8, 4, 2}, {7, 5, 3}, {6, 9, 4}, {1, 4, 6}, {10, 1, 3}, {5, 6, 1}, {9, 1, 1}}) {
+    check_field(nx, ny, nz, double());
+    check_field(nx, ny, nz, float());
+  }
+}
+
+TEST_P(GpuFft, AFieldThatTheLibraryRefusesIsNamed) {
+  void* library = dlopen(gpu->backend() == device::Backend::hip ? "libhipfft.so" : "libcufft.so.12", RTLD_NOW);
+  auto* refuse = reinterpret_cast<void (*)(int)>(dlsym(library, "fake_gpu_fft_refuse"));
+  auto* plans = reinterpret_cast<int (*)()>(dlsym(library, "fake_gpu_fft_plans"));
+  const int before = plans();
+  std::string text;
+  refuse(3);
+  try {
+    GpuField<double> field(gpu, FieldShape{6, 5, 4, Kind::c2r});
+  } catch (const std::runtime_error& error) {
+    text = error.what();
+  }
+  refuse(0);
+  EXPECT_NE(text.find("FFT: planning the transform of a field of 6 x 5 x 4 points failed: invalid size (8)"), text.npos)
+      << text;
+  EXPECT_EQ(plans(), before);
+  EXPECT_THROW(GpuField<double>(gpu, FieldShape{6, 0, 4, Kind::c2r}), std::invalid_argument);
 }
 
 TEST_P(GpuFft, ADistanceBeyondAnIntIsGivenInFull) {

@@ -100,24 +100,57 @@ int type_of(Kind kind) {
   }
 }
 
+// The arguments of MakePlanMany (cuFFT documentation, section 2.6), with the slowest direction first.
+struct Side {
+  std::vector<long long> embed;
+  std::int64_t stride, distance, extent;
+};
+struct Layout {
+  std::vector<long long> n;
+  Side in, out;
+  std::int64_t count;
+  std::string text;
+};
+// In one dimension the library reads from the embedding arrays only whether strides are given.
+Layout layout_of(const LinesShape& s) {
+  return {{s.n},
+          {{s.n}, s.stride_in, s.distance_in, s.extent_in()},
+          {{s.n}, s.stride_out, s.distance_out, s.extent_out()},
+          s.count,
+          std::to_string(s.count) + " transforms of " + std::to_string(s.n) + " points"};
+}
+Layout layout_of(const FieldShape& s) {
+  std::vector<long long> n;
+  for (const std::int64_t across : {s.nz, s.ny})
+    if (across > 1) n.push_back(across);  // a direction of one point needs no transform
+  Side in{n, 1, s.extent_in(), s.extent_in()}, out{n, 1, s.extent_out(), s.extent_out()};
+  n.push_back(s.nx);
+  (s.kind == Kind::r2c ? in : out).embed.push_back(s.nx);
+  (s.kind == Kind::r2c ? out : in).embed.push_back(s.nx / 2 + 1);
+  return {n, in, out, 1,
+          "the transform of a field of " + std::to_string(s.nx) + " x " + std::to_string(s.ny) + " x " +
+              std::to_string(s.nz) + " points"};
+}
+
 }  // namespace
 
 const GpuLibrary& gpu_library(device::Backend backend) { return gpu_functions(backend); }
 
-template <class T>
-struct GpuLines<T>::Plan {
-  Plan(std::shared_ptr<device::Device> device_in, const LinesShape& shape_in)
-      : device(std::move(device_in)), shape(shape_in), library(gpu_functions(device->backend())) {
+template <class T, class Shape>
+struct GpuTransform<T, Shape>::Plan {
+  Plan(std::shared_ptr<device::Device> device_in, const Shape& shape)
+      : device(std::move(device_in)), kind(shape.kind), library(gpu_functions(device->backend())) {
     shape.check();
     if (!library.problem.empty()) throw std::runtime_error(library.problem);
     activate();
     check(library.create(&handle), "making a plan");
     try {
       check(library.set_auto_allocation(handle, 0), "keeping a plan from allocating");
-      const int code = make();
+      const Layout layout = layout_of(shape);
+      const int code = make(layout);
       if (code == gpu::alloc_failed)
         throw std::runtime_error(library.name + ": the device's memory is full: making a plan");
-      check(code, "planning " + std::to_string(shape.count) + " transforms of " + std::to_string(shape.n) + " points");
+      check(code, "planning " + layout.text);
     } catch (...) {
       library.destroy(handle);
       throw;
@@ -129,19 +162,19 @@ struct GpuLines<T>::Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  int make() {
-    const int type = type_of<T>(shape.kind);
+  int make(const Layout& layout) {
     constexpr std::int64_t most = std::numeric_limits<int>::max();
-    if (std::max({shape.count, shape.extent_in(), shape.extent_out()}) <= most) {
-      int n = shape.n;
-      // In one dimension the library reads from the embedding arrays only whether strides are given.
-      return library.make_many(handle, 1, &n, &n, static_cast<int>(shape.stride_in),
-                               static_cast<int>(shape.distance_in), &n, static_cast<int>(shape.stride_out),
-                               static_cast<int>(shape.distance_out), type, static_cast<int>(shape.count), &work_bytes);
-    }
-    long long n = shape.n;
-    return library.make_many_64(handle, 1, &n, &n, shape.stride_in, shape.distance_in, &n, shape.stride_out,
-                                shape.distance_out, type, shape.count, &work_bytes);
+    const bool large = std::max({layout.count, layout.in.extent, layout.out.extent}) > most;
+    return large ? make<long long>(library.make_many_64, layout) : make<int>(library.make_many, layout);
+  }
+  template <class Int, class Function>
+  int make(const Function& function, const Layout& layout) {
+    const auto& [n, in, out, count, text] = layout;
+    std::vector<Int> sizes(n.begin(), n.end()), embed_in(in.embed.begin(), in.embed.end()),
+        embed_out(out.embed.begin(), out.embed.end());
+    return function(handle, static_cast<int>(sizes.size()), sizes.data(), embed_in.data(), static_cast<Int>(in.stride),
+                    static_cast<Int>(in.distance), embed_out.data(), static_cast<Int>(out.stride),
+                    static_cast<Int>(out.distance), type_of<T>(kind), static_cast<Int>(count), &work_bytes);
   }
 
   void run(const char* name, device::Stream& stream, const void* in, void* out) {
@@ -153,7 +186,7 @@ struct GpuLines<T>::Plan {
   }
   int execute(void* in, void* out) const {
     constexpr int precision = sizeof(T) == sizeof(double) ? 0 : 1;
-    switch (shape.kind) {
+    switch (kind) {
       case Kind::r2c:
         return library.execute_r2c[precision](handle, in, out);
       case Kind::c2r:
@@ -184,7 +217,7 @@ struct GpuLines<T>::Plan {
   }
 
   std::shared_ptr<device::Device> device;
-  LinesShape shape;
+  Kind kind;
   const GpuFunctions& library;
   mutable void* context = nullptr;
   gpu::Handle handle = nullptr;
@@ -192,34 +225,32 @@ struct GpuLines<T>::Plan {
   void* work_area = nullptr;
 };
 
-template <class T>
-GpuLines<T>::GpuLines(std::shared_ptr<device::Device> device, const LinesShape& shape)
+template <class T, class Shape>
+GpuTransform<T, Shape>::GpuTransform(std::shared_ptr<device::Device> device, const Shape& shape)
     : plan_(std::make_unique<Plan>(std::move(device), shape)) {}
-template <class T>
-GpuLines<T>::GpuLines(GpuLines&& other) noexcept = default;
-template <class T>
-GpuLines<T>& GpuLines<T>::operator=(GpuLines&& other) noexcept = default;
-template <class T>
-GpuLines<T>::~GpuLines() = default;
+template <class T, class Shape>
+GpuTransform<T, Shape>::GpuTransform(GpuTransform&& other) noexcept = default;
+template <class T, class Shape>
+GpuTransform<T, Shape>& GpuTransform<T, Shape>::operator=(GpuTransform&& other) noexcept = default;
+template <class T, class Shape>
+GpuTransform<T, Shape>::~GpuTransform() = default;
 
-template <class T>
-std::size_t GpuLines<T>::work_bytes() const {
+template <class T, class Shape>
+std::size_t GpuTransform<T, Shape>::work_bytes() const {
   return plan_->work_bytes;
 }
-template <class T>
-void GpuLines<T>::set_work_area(void* memory) {
+template <class T, class Shape>
+void GpuTransform<T, Shape>::set_work_area(void* memory) {
   plan_->set_work_area(memory);
 }
-template <class T>
-void GpuLines<T>::operator()(const char* name, device::Stream& stream, const void* in, void* out) {
+template <class T, class Shape>
+void GpuTransform<T, Shape>::operator()(const char* name, device::Stream& stream, const void* in, void* out) {
   plan_->run(name, stream, in, out);
 }
-template <class T>
-const LinesShape& GpuLines<T>::shape() const {
-  return plan_->shape;
-}
 
-template class GpuLines<double>;
-template class GpuLines<float>;
+template class GpuTransform<double, LinesShape>;
+template class GpuTransform<float, LinesShape>;
+template class GpuTransform<double, FieldShape>;
+template class GpuTransform<float, FieldShape>;
 
 }  // namespace weft::fft

@@ -92,34 +92,118 @@ GpuStages<T>::GpuStages(const Decomposition& decomposition, std::shared_ptr<devi
     : decomposition_(decomposition),
       device_(std::move(device)),
       unpack_(device_->kernel<T>("fft", "unpack")),
-      pack_(device_->kernel<T>("fft", "pack")) {}
+      pack_(device_->kernel<T>("fft", "pack")),
+      symmetrize_(device_->kernel<T>("fft", "symmetrize")) {}
+
+template <class T>
+template <class V>
+void GpuStages<T>::enlarge(device::Array<V>& memory, std::int64_t values) {
+  if (static_cast<std::int64_t>(memory.size()) >= values) return;
+  ++generation_;
+  memory = {};  // waits until the old memory is no longer used, and frees it
+  memory = device::Array<V>(device_, static_cast<std::size_t>(values));
+}
+
+template <class T>
+void GpuStages<T>::enlarge_tables(const Held& held) {
+  const std::int64_t words = words_of_tables(decomposition_, held);
+  if (words <= static_cast<std::int64_t>(table_memory_.size())) return;
+  tables_.clear();
+  table_words_ = 0;
+  enlarge(table_memory_, words);
+}
+
+template <class T>
+void GpuStages<T>::enlarge_area(std::size_t bytes) {
+  enlarge(library_area_, static_cast<std::int64_t>(bytes));
+  const auto share_with = [&](auto& plan) {
+    if (plan.work_bytes() > 0 && plan.work_bytes() <= library_area_.size()) plan.set_work_area(library_area_.data());
+  };
+  for (auto& [shape, plan] : plans_) share_with(plan);
+  for (auto& [kind, plan] : fields_) share_with(plan);
+}
 
 template <class T>
 void GpuStages<T>::prepare(const Held& held) {
-  const auto at_least = [&](auto& memory, std::int64_t values) {
-    if (static_cast<std::int64_t>(memory.size()) >= values) return;
-    ++generation_;
-    memory = {};  // waits until the old memory is no longer used, and frees it
-    memory = std::remove_reference_t<decltype(memory)>(device_, static_cast<std::size_t>(values));
-  };
   if (plans_.empty()) {
     std::size_t area = 0;
     for (const LinesShape& shape : shapes(decomposition_)) {
       const auto made = plans_.try_emplace(shape, device_, shape).first;
       area = std::max(area, made->second.work_bytes());
     }
-    at_least(library_area_, static_cast<std::int64_t>(area));
-    for (auto& [shape, plan] : plans_)
-      if (plan.work_bytes() > 0) plan.set_work_area(library_area_.data());
+    enlarge_area(area);
   }
-  at_least(modes_, held.modes * modes_of_a_variable(decomposition_));
-  at_least(points_, held.points * points_of_a_variable(decomposition_));
-  if (const std::int64_t words = words_of_tables(decomposition_, held);
-      words > static_cast<std::int64_t>(table_memory_.size())) {
-    tables_.clear();
-    table_words_ = 0;
-    at_least(table_memory_, words);
+  enlarge(modes_, held.modes * modes_of_a_variable(decomposition_));
+  enlarge(points_, held.points * points_of_a_variable(decomposition_));
+  enlarge_tables(held);
+}
+
+template <class T>
+bool GpuStages<T>::has_whole() const {
+  return decomposition_.modes_x() == decomposition_.sizes().x / 2 + 1;
+}
+
+// A 3-D plan makes the same transforms as the passes, without their packing, so that it is always preferred. Without a
+// race, every run also makes the same choice and rounds in the same way.
+template <class T>
+Ways GpuStages<T>::ways_by_size() const {
+  constexpr Way way{Method::plan_3d};
+  return {way, way, way};
+}
+
+template <class T>
+void GpuStages<T>::prepare_whole(const Ways& ways) {
+  const Sizes& n = decomposition_.sizes();
+  const auto add = [&](const Way& way, Kind kind) {
+    if (way.method == Method::planes)
+      throw std::invalid_argument("fields are transformed by planes only on the host: take 3-D plans or panels");
+    if (way.method == Method::plan_3d) fields_.try_emplace(kind, device_, FieldShape{n.x, n.y, n.z, kind});
+  };
+  add(ways.forward, Kind::r2c);
+  add(ways.backward, Kind::c2r);
+  add(ways.overwriting, Kind::c2r);
+}
+
+template <class T>
+T* GpuStages<T>::prepare_field(const GpuField<T>& plan, T* points, device::Stream& stream) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(points) % sizeof(Complex) == 0;
+  const Held held{.modes = 1};
+  const std::int64_t copied = aligned ? 0 : points_of_a_variable(decomposition_);
+  if (plan.work_bytes() > library_area_.size() || copied > static_cast<std::int64_t>(points_.size()) ||
+      words_of_tables(decomposition_, held) > static_cast<std::int64_t>(table_memory_.size())) {
+    stream.synchronize();  // memory may be replaced by a larger one: wait for its users
+    enlarge_area(plan.work_bytes());
+    enlarge_tables(held);
+    enlarge(points_, copied);
   }
+  return aligned ? points : points_.data();
+}
+
+template <class T>
+void GpuStages<T>::whole_forward(const Way&, const T* points, Complex* modes, T scale, device::Stream& stream) {
+  GpuField<T>& plan = fields_.at(Kind::r2c);
+  T* const from = prepare_field(plan, const_cast<T*>(points), stream);
+  const auto bytes = static_cast<std::size_t>(decomposition_.physical().size()) * sizeof(T);
+  if (from != points) device_->copy(from, points, bytes, device::CopyKind::device_to_device, stream);
+  plan("fft x y z", stream, from, modes);
+  const Fields field(1, {whole(modes, decomposition_.spectral())});
+  if (scale != T(1)) copy(pack_, field, field, scale, stream);
+}
+
+template <class T>
+void GpuStages<T>::whole_backward(const Way&, const Complex* modes, Complex* work, T* points, T scale,
+                                  device::Stream& stream) {
+  GpuField<T>& plan = fields_.at(Kind::c2r);
+  T* const to = prepare_field(plan, points, stream);
+  const Sizes& n = decomposition_.sizes();
+  const Fields from(1, {whole(const_cast<Complex*>(modes), decomposition_.spectral())}),
+      into(1, {whole(work, decomposition_.spectral())});
+  if (work != modes || scale != T(1)) copy(unpack_, from, into, scale, stream);
+  const std::int64_t half = n.z / 2 + 1;
+  symmetrize_(stream, n.x % 2 == 0 ? 2 * half : half, copy_shape, work, n.x / 2 + 1, n.y, n.z);
+  plan("fft x y z", stream, work, to);
+  const auto bytes = static_cast<std::size_t>(decomposition_.physical().size()) * sizeof(T);
+  if (to != points) device_->copy(points, to, bytes, device::CopyKind::device_to_device, stream);
 }
 
 template <class T>

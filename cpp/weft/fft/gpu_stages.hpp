@@ -22,6 +22,12 @@ class GpuStages final : public Stages<T> {
   GpuStages(const Decomposition& decomposition, std::shared_ptr<device::Device> device);
 
   void prepare(const Held& held) override;
+  bool has_whole() const override;
+  Ways ways_by_size() const override;
+  void prepare_whole(const Ways& ways) override;
+  void whole_forward(const Way& way, const T* points, Complex* modes, T scale, device::Stream& stream) override;
+  void whole_backward(const Way& way, const Complex* modes, Complex* work, T* points, T scale,
+                      device::Stream& stream) override;
   void lines(const LinesPass<T>& pass, device::Stream& stream) override;
   void physical(const PhysicalPass<T>& pass, device::Stream& stream) override;
   void copy(const char* what, const std::vector<Pieces<Complex>>& from, const std::vector<Pieces<Complex>>& to,
@@ -38,6 +44,15 @@ class GpuStages final : public Stages<T> {
   using Fields = std::vector<Pieces<Complex>>;
 
   using Copy = device::Kernel<int, const std::int64_t*, T>;
+  // Enlarges memory to at least that many values.
+  template <class V>
+  void enlarge(device::Array<V>& memory, std::int64_t values);
+  void enlarge_tables(const Held& held);
+  // Makes the work area large enough for plans that take `bytes`, and passes it to all plans for which it suffices.
+  void enlarge_area(std::size_t bytes);
+  // Returns where a plan of a whole field finds the points or leaves them: at `points` or, if these are not aligned, in
+  // memory of the stages. Allocates what such a transform needs.
+  T* prepare_field(const GpuField<T>& plan, T* points, device::Stream& stream);
   void copy(const Copy& kernel, const Fields& from, const Fields& to, T scale, device::Stream& stream);
   void transform(const char* name, const LinesShape& shape, const void* in, void* out, device::Stream& stream);
   const std::int64_t* table(const std::vector<std::int64_t>& words, device::Stream& stream);
@@ -45,11 +60,13 @@ class GpuStages final : public Stages<T> {
   const Decomposition& decomposition_;
   std::shared_ptr<device::Device> device_;
   Copy unpack_, pack_;
+  device::Kernel<Complex*, int, int, int> symmetrize_;
   device::Array<std::int64_t> table_memory_;
   std::map<std::vector<std::int64_t>, std::size_t> tables_;  // of recent copies: content -> position in table_memory_
   std::size_t table_words_ = 0;                              // in use
   std::int64_t generation_ = 0;
   std::map<LinesShape, GpuLines<T>> plans_;
+  std::map<Kind, GpuField<T>> fields_;  // r2c, c2r
   device::Array<char> library_area_;
   device::Array<Complex> modes_;
   device::Array<T> points_;

@@ -301,7 +301,7 @@ std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz) const
 }
 
 template <class T>
-void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* modes, T scale) {
+void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* modes, T scale, device::Stream&) {
   const Sizes& n = decomposition_.sizes();
   const std::int64_t plane = n.y * (n.x / 2 + 1);
   if (way.method == Method::plan_3d) {
@@ -320,18 +320,20 @@ void HostStages<T>::whole_forward(const Way& way, const T* points, Complex* mode
 }
 
 template <class T>
-void HostStages<T>::whole_backward(const Way& way, Complex* modes, T* points, T scale) {
+void HostStages<T>::whole_backward(const Way& way, const Complex* modes, Complex* work, T* points, T scale,
+                                   device::Stream&) {
   const Sizes& n = decomposition_.sizes();
   const std::int64_t plane = n.y * (n.x / 2 + 1);
+  if (work != modes) std::copy_n(modes, n.z * plane, work);
   if (way.method == Method::plan_3d) {
     const trace::Span span("fft x y z", trace::Category::cpu);
-    scale_in_place(modes, n.z * plane, scale);
-    plan_3d(Kind::c2r, way.library)(modes, points);
+    scale_in_place(work, n.z * plane, scale);
+    plan_3d(Kind::c2r, way.library)(work, points);
     return;
   }
-  field_columns(Kind::backward, modes, plane, plane, way.library);
+  field_columns(Kind::backward, work, plane, plane, way.library);
   const trace::Span span("fft x y", trace::Category::cpu);
-  rows_backward(modes, points, plane, n.y, n.z, scale, way.along_x, [&](Worker& worker, Complex* columns) {
+  rows_backward(work, points, plane, n.y, n.z, scale, way.along_x, [&](Worker& worker, Complex* columns) {
     plane_columns(worker, Kind::backward, way.library)(columns, columns);
   });
 }

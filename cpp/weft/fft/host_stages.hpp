@@ -27,8 +27,9 @@ class HostStages final : public Stages<T> {
   bool has_whole() const override;
   Ways ways_by_size() const override;
   void prepare_whole(const Ways& ways) override;
-  void whole_forward(const Way& way, const T* points, Complex* modes, T scale) override;
-  void whole_backward(const Way& way, Complex* modes, T* points, T scale) override;
+  void whole_forward(const Way& way, const T* points, Complex* modes, T scale, device::Stream& stream) override;
+  void whole_backward(const Way& way, const Complex* modes, Complex* work, T* points, T scale,
+                      device::Stream& stream) override;
   void node_forward(const Way& way, NodeField<T>& field, const T* points, Complex* modes, T scale,
                     device::Stream& stream) override;
   void node_backward(const Way& way, NodeField<T>& field, const Complex* modes, T* points, T scale,

@@ -465,7 +465,7 @@ void Plan<T>::forward(const std::vector<const T*>& physical, const std::vector<C
       if (state_->node_field)
         state_->stages->node_forward(way, *state_->node_field, physical[v], spectral[v], state_->scale_forward, stream);
       else
-        state_->stages->whole_forward(way, physical[v], spectral[v], state_->scale_forward);
+        state_->stages->whole_forward(way, physical[v], spectral[v], state_->scale_forward, stream);
     }
     return;
   }
@@ -492,11 +492,9 @@ void Plan<T>::backward(const std::vector<const Complex*>& spectral, const std::v
                                       stream);
       return;
     }
-    Complex* const modes = state_->buffers->sent();
-    for (std::size_t v = 0; v < spectral.size(); ++v) {
-      std::copy_n(spectral[v], state_->decomposition.spectral().size(), modes);
-      state_->stages->whole_backward(way, modes, physical[v], state_->scale_backward);
-    }
+    Complex* const work = state_->buffers->sent();
+    for (std::size_t v = 0; v < spectral.size(); ++v)
+      state_->stages->whole_backward(way, spectral[v], work, physical[v], state_->scale_backward, stream);
     return;
   }
   const auto batch = static_cast<std::size_t>(state_->options.batch);
@@ -516,7 +514,7 @@ void Plan<T>::backward_overwriting(const std::vector<Complex*>& spectral, const 
   if (const Way& way = state_->ways.overwriting;
       !state_->node_field && whole(way) && spectral.size() == physical.size()) {
     for (std::size_t v = 0; v < spectral.size(); ++v)
-      state_->stages->whole_backward(way, spectral[v], physical[v], state_->scale_backward);
+      state_->stages->whole_backward(way, spectral[v], spectral[v], physical[v], state_->scale_backward, stream);
     return;
   }
   backward({spectral.begin(), spectral.end()}, physical, stream);

@@ -28,14 +28,15 @@ namespace weft::fft {
 // Which direction divides by the number of points (NumPy's `norm`). With forward, the coefficients are those of Eq. 1.
 enum class Norm { forward, backward, ortho };
 
-// How the host transforms a whole field without pointwise functions. panels: lines are copied into cache and exchanged
-// as Options say. planes: in place; on one rank x and y plane by plane, then z; on the ranks of a node, with a 1 x P
-// grid, in memory that they share (node_field.hpp). plan_3d: one call of the library, on one rank only; backward only
-// with libraries that support it (HostLibrary::backward_3d).
+// How a whole field is transformed without pointwise functions. panels: by the passes of a round trip, with lines
+// copied into cache on the host, and exchanged as Options say. planes, on the host: in place; on one rank x and y plane
+// by plane, then z; on the ranks of a node, with a 1 x P grid, in memory that they share (node_field.hpp). plan_3d: one
+// call of the library, on one rank only; backward on the host only with libraries that support it
+// (HostLibrary::backward_3d).
 enum class Method { panels, planes, plan_3d };
 struct Way {
   Method method = Method::panels;
-  int library = 0;        // its number (library.hpp)
+  int library = 0;        // on the host: its number (library.hpp)
   int along_x = library;  // that of the transforms along x, for planes
   auto operator<=>(const Way&) const = default;
 };
@@ -56,7 +57,7 @@ struct Options {
   exchange::Asked column = "auto";
   Norm norm = Norm::forward;
   int library = 0;                // on the host: the library used in the passes
-  std::optional<Ways> ways = {};  // on the host; empty: on one rank by size, on several panels
+  std::optional<Ways> ways = {};  // empty: on one rank by size, and 3-D plans on GPUs; on several ranks panels
 };
 
 // A pointwise function modifies the variables of a block in place. It may be called many times per transform, each time
@@ -152,7 +153,7 @@ class Plan {
   // Largest message of each exchange in bytes, with `variables` variables per message.
   std::int64_t row_message_bytes(int variables) const;
   std::int64_t column_message_bytes(int variables) const;
-  // Host only: the chosen ways, and whether there is more than one way to transform whole fields here.
+  // The chosen ways, and whether there is more than one way to transform whole fields here.
   const Ways& ways() const;
   bool has_ways() const;
   // Memory of this rank in bytes, by name: "exchange buffers", "panels", "transforms".

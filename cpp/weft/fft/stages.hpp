@@ -75,9 +75,11 @@ class Stages {
   virtual bool has_whole() const { return false; }
   virtual Ways ways_by_size() const { return {}; }
   virtual void prepare_whole(const Ways& /*ways*/) {}
-  virtual void whole_forward(const Way& /*way*/, const T* /*points*/, Complex* /*modes*/, T /*scale*/) {}
-  // Overwrites the modes.
-  virtual void whole_backward(const Way& /*way*/, Complex* /*modes*/, T* /*points*/, T /*scale*/) {}
+  virtual void whole_forward(const Way& /*way*/, const T* /*points*/, Complex* /*modes*/, T /*scale*/,
+                             device::Stream& /*stream*/) {}
+  // Overwrites `work`, a field that may be the modes themselves.
+  virtual void whole_backward(const Way& /*way*/, const Complex* /*modes*/, Complex* /*work*/, T* /*points*/,
+                              T /*scale*/, device::Stream& /*stream*/) {}
   // The same by planes on the ranks of a node, in a field that they share.
   virtual void node_forward(const Way& /*way*/, NodeField<T>& /*field*/, const T* /*points*/, Complex* /*modes*/,
                             T /*scale*/, device::Stream& /*stream*/) {}

@@ -30,7 +30,7 @@ struct Setting {
   int batch = 1;
   exchange::Choice row = {}, column = {};  // ignored for a communicator of one rank
   int library = 0;                         // on a host; -1: on a GPU
-  std::optional<Ways> ways = {};           // on a host, if whole fields are transformed
+  std::optional<Ways> ways = {};           // on a host, if whole fields are transformed; a GPU makes its own choice
 };
 std::string name(const Setting& setting);  // "2x1 Q=3 pairwise:direct"
 
@@ -65,9 +65,9 @@ struct TunedPlan {
 //  (2) all grids, with the default exchange;
 //  (3) the two best grids with every schedule and path that works, the same for rows and columns;
 //  (4) on pencils, the row exchange alone;
-//  (5) Q;
-//  (6) on one rank, the way of forward transforms, of backward transforms, and of those that overwrite their input;
-//  (7) on the ranks of one node, planes in memory that they share, with each library.
+//  (5) Q, except on one GPU that transforms whole fields one by one;
+//  (6) on one rank's host, the way of forward transforms, of backward transforms, and of those that overwrite their
+//  input; (7) on the ranks of one node, planes in memory that they share, with each library.
 // If planes win, another race chooses the library along x. The choices of (1), (6) and (7) change rounding, so they are
 // kept for later runs; these races are repeated if something disturbed them. Each race includes the winner of the
 // previous one. A candidate that cannot be created, or that does not reproduce a field it has transformed, is excluded,

@@ -1,5 +1,6 @@
 // Packing and unpacking for distributed Fourier transforms: copies boxes of complex values from their location to their
-// destination, all variables and all bricks of an exchange in one launch.
+// destination, all variables and all bricks of an exchange in one launch. And what a whole field needs before a 3-D
+// plan.
 //
 // table: for each of `pieces` the number of blocks before it, then for each piece fft_words words: destination and
 // source addresses, the number of values along x, y and z, and the strides in y and z on both sides, in values.
@@ -50,4 +51,22 @@ WEFT_KERNEL(unpack, fft_threads, (int pieces, const long* WEFT_RESTRICT table, r
 }
 WEFT_KERNEL(pack, fft_threads, (int pieces, const long* WEFT_RESTRICT table, real scale)) {
   fft_copy(WEFT_BLOCK, pieces, table, scale);
+}
+
+// Replaces the coefficients of kx = 0 and, for an even number of points, of the last kx by those of a real field: each
+// pair (ky, kz), (-ky, -kz) by the mean of one and the conjugate of the other. Transforms line by line depend on these
+// means alone; the libraries' 3-D c2r plans require such input. modes: [nz][ny][row]; one block per kz from 0 to nz /
+// 2, and per kx.
+WEFT_KERNEL(symmetrize, fft_threads, (fft_value * modes, int row, int ny, int nz)) {
+  const int kz = WEFT_BLOCK % (nz / 2 + 1), kx = WEFT_BLOCK / (nz / 2 + 1) * (row - 1);
+  const long here = static_cast<long>(kz) * ny, there = static_cast<long>(kz == 0 ? 0 : nz - kz) * ny;
+  WEFT_STRIDED(ky, ny, fft_threads) {
+    const long one = here + ky, other = there + (ky == 0 ? 0 : ny - ky);
+    if (one <= other) {
+      const fft_value a = modes[one * row + kx], b = modes[other * row + kx];
+      const fft_value mean = {(a.re + b.re) / 2, (a.im - b.im) / 2};
+      modes[one * row + kx] = mean;
+      modes[other * row + kx] = {mean.re, -mean.im};
+    }
+  }
 }
