@@ -186,9 +186,10 @@ class GatherScatter:
         """How schedule and path were chosen, for arrays of the type and device used last.
 
         The keys are ``gather_scatter`` and, after a call of `gather` or `scatter`, ``halo`` (for `scatter`) and
-        ``gather``. Each entry has ``chosen``, ``reason``, ``cached``, ``tuning_seconds`` and ``timings``: for every
-        candidate its ``exchange``, ``median_seconds`` (per transfer, slowest rank), ``repetitions``, ``stopped_early``
-        and ``failure`` (why it could not be used, else empty). There are no timings if the exchange was given, or if no
+        ``gather``. Each entry has ``chosen``, ``reason``, ``cached`` (an earlier run timed it), ``reused`` (timed for
+        an equal exchange on this communicator), ``tuning_seconds`` and ``timings``: for every candidate its
+        ``exchange``, ``median_seconds`` (per transfer, slowest rank), ``repetitions``, ``stopped_early`` and
+        ``failure`` (why it could not be used, else empty). There are no timings if the exchange was given, or if no
         rank has neighbours. Read before the first call, the property tunes for float64 on the host (collective then).
         """
         return dict(self._core.tuning)

@@ -93,6 +93,7 @@ class Tuning(TypedDict):
     chosen: str
     reason: str
     cached: bool
+    reused: bool
     tuning_seconds: float
     timings: list[Timing]
 
@@ -493,7 +494,14 @@ def _from_0(content: dict[str, Any]) -> dict[str, Any]:
     content = {**content, "schema": SCHEMA}
     choices, timings = content.get("choices"), content.get("timings")
     if isinstance(choices, dict) and isinstance(choices.get("exchange"), str):  # exchanges were not tuned yet
-        tuning = Tuning(chosen=choices["exchange"], reason="not recorded", cached=False, tuning_seconds=0.0, timings=[])
+        tuning = Tuning(
+            chosen=choices["exchange"],
+            reason="not recorded",
+            cached=False,
+            reused=False,
+            tuning_seconds=0.0,
+            timings=[],
+        )
         content["choices"] = {**choices, "exchange": {"all": tuning}}
     turbulence = content["case"].get("workload") == "turbulence" if isinstance(content.get("case"), dict) else False
     if turbulence and isinstance(timings, dict) and "parts" not in timings and "breakdown" in timings:

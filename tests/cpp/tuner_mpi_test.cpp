@@ -1,11 +1,12 @@
-// Tuned exchanges on real ranks: all ranks choose the same, the values are those of any forced choice, and rejected
-// candidates leave nothing behind.
+// Tuned exchanges on real ranks: all ranks choose the same, the values are those of any forced choice, rejected
+// candidates leave nothing behind, and equal exchanges of a communicator are timed once.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "choices.hpp"
 #include "weft/device/device.hpp"
 #include "weft/exchange/assembly.hpp"
+#include "weft/exchange/equal_exchanges.hpp"
 #include "weft/exchange/gather_scatter.hpp"
 #include "weft/exchange/tuning_cache.hpp"
 #include "weft/trace/recorder.hpp"
@@ -91,6 +93,22 @@ Ids ring(const mpi::Comm& comm) {
   return ids;
 }
 
+// A communicator that nothing has been tuned on.
+mpi::Comm untuned() {
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  const mpi::Comm comm(own);
+  MPI_Comm_free(&own);
+  return comm;
+}
+
+void expect_same_on_all_ranks(const Tuning& tuning, const mpi::Comm& comm) {
+  const std::string text = to_text(tuning) + (tuning.reused ? "reused" : "");
+  for (const auto& other : of_all_ranks(std::vector<char>(text.begin(), text.end()), comm)) {
+    EXPECT_EQ(std::string(other.begin(), other.end()), text);
+  }
+}
+
 void expect_fastest(const Tuning& tuning, const mpi::Comm& comm) {
   if (comm.size() == 1) {
     EXPECT_TRUE(tuning.timings.empty());
@@ -110,17 +128,13 @@ void expect_fastest(const Tuning& tuning, const mpi::Comm& comm) {
   }
   EXPECT_GT(chosen, 0);
   EXPECT_GT(tuning.seconds, 0);
-  // The text and all numbers are the same on all ranks.
-  const std::string text = to_text(tuning);
-  for (const auto& other : of_all_ranks(std::vector<char>(text.begin(), text.end()), comm)) {
-    EXPECT_EQ(std::string(other.begin(), other.end()), text);
-  }
+  expect_same_on_all_ranks(tuning, comm);  // the text and all numbers
 }
 
 }  // namespace
 
 TEST(Tuned, EveryCandidateIsTimedAllRanksChooseAlikeAndValuesAreThoseOfAForcedChoice) {
-  const mpi::Comm comm;
+  const mpi::Comm comm = untuned();
   const auto host = device::open("host");
   device::Stream stream(host);
   const Ids ids = ring(comm);
@@ -146,8 +160,9 @@ TEST(Tuned, EveryCandidateIsTimedAllRanksChooseAlikeAndValuesAreThoseOfAForcedCh
 }
 
 TEST(Tuned, ATraceHoldsThatItWasTunedAndNotTheTrials) {
-  const mpi::Comm comm;
+  const mpi::Comm comm = untuned();
   const auto host = device::open("host");
+  const std::size_t ways = candidates("auto", *host, comm).size();  // tries the paths once
   trace::enable(true);
   const GatherScatter<double> tuned(ring(comm), comm, host);
   trace::enable(false);
@@ -156,13 +171,13 @@ TEST(Tuned, ATraceHoldsThatItWasTunedAndNotTheTrials) {
   for (const trace::Interval& interval : found) ++calls[interval.name];
   EXPECT_EQ(calls["tune exchange"], comm.size() > 1 ? 1 : 0);
   // A first transfer of each candidate, with messages to every other rank, plus the steps of set-up.
-  const std::size_t most = 20 * static_cast<std::size_t>(comm.size() + 1) * candidates("auto", *host, comm).size();
+  const std::size_t most = 20 * static_cast<std::size_t>(comm.size() + 1) * ways;
   EXPECT_LE(found.size(), most);
   EXPECT_TRUE(comm.size() == 1 || calls["wait"] > 0);
 }
 
 TEST(Tuned, WhatATextLeavesOpenIsTimedAndNothingElse) {
-  const mpi::Comm comm;
+  const mpi::Comm comm = untuned();
   const auto host = device::open("host");
   const Ids ids = ring(comm);
   const GatherScatter<float> by_schedule(ids, comm, host, "crystal", 3), by_path(ids, comm, host, "auto:staged"),
@@ -178,7 +193,7 @@ TEST(Tuned, WhatATextLeavesOpenIsTimedAndNothingElse) {
 }
 
 TEST(Tuned, RanksWithoutNeighboursTakePartAndPatternsWithoutAnyAreNotTimed) {
-  const mpi::Comm comm;
+  const mpi::Comm comm = untuned();
   const auto host = device::open("host");
   device::Stream stream(host);
   // The first two ranks share an id; the others share nothing.
@@ -194,10 +209,7 @@ TEST(Tuned, RanksWithoutNeighboursTakePartAndPatternsWithoutAnyAreNotTimed) {
 }
 
 TEST(Tuned, ACandidateThatCannotBeMadeOrBringsOtherValuesIsOutOnAllRanksAndTheTableSaysWhy) {
-  MPI_Comm own = MPI_COMM_NULL;  // a communicator that has no topology yet
-  MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  const mpi::Comm comm(own);
-  MPI_Comm_free(&own);
+  const mpi::Comm comm = untuned();  // which has no topology yet
   if (comm.size() == 1) GTEST_SKIP() << "nothing is timed on one rank";
   const auto host = device::open("host");
   device::Stream stream(host);
@@ -237,7 +249,7 @@ TEST(Tuned, ACandidateThatCannotBeMadeOrBringsOtherValuesIsOutOnAllRanksAndTheTa
 }
 
 TEST(Tuned, LosersLeaveNoRequestsAndNoCommunicatorsBehind) {
-  const mpi::Comm comm;
+  const mpi::Comm comm = untuned();
   const auto host = device::open("host");
   const Ids ids = ring(comm);
   {
@@ -245,11 +257,147 @@ TEST(Tuned, LosersLeaveNoRequestsAndNoCommunicatorsBehind) {
   }  // creates whatever lives as long as the communicator
   const std::int64_t requests = requests_alive, communicators = communicators_alive;
   {
-    const GatherScatter<double> tuned(ids, comm, host);
+    const GatherScatter<double> tuned(ids, comm, host, "auto", 64);  // longer messages, so that it is timed, too
+    EXPECT_FALSE(tuned.tuning().reused);
     const std::int64_t with_one = requests_alive - requests;
-    const GatherScatter<double> forced(ids, comm, host, tuned.tuning().chosen);
+    const GatherScatter<double> forced(ids, comm, host, tuned.tuning().chosen, 64);
     EXPECT_EQ(requests_alive - requests, 2 * with_one) << "as many as for one that was requested";
   }
   EXPECT_EQ(requests_alive, requests);
   EXPECT_LE(communicators_alive, communicators) << "fewer where a graph of the first is no longer in use";
+}
+
+namespace {
+
+// How often exchanges were tuned while this object exists.
+class Counted {
+ public:
+  Counted() { trace::enable(true); }
+  ~Counted() { trace::enable(false); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  std::int64_t tuned() const {
+    return std::ranges::count(trace::intervals(), std::string("tune exchange"),
+                              [](const trace::Interval& interval) { return std::string(interval.name); });
+  }
+};
+
+}  // namespace
+
+TEST(EqualExchanges, AreTimedOnceWithTheSameChoiceOnAllRanks) {
+  const mpi::Comm comm = untuned();
+  const auto host = device::open("host");
+  device::Stream stream(host);
+  const Ids ids = ring(comm);
+  const bool several = comm.size() > 1;
+  const Counted counted;
+  // Messages that are too long to count as short ones: 64 values per id.
+  const GatherScatter<double> first(ids, comm, host, "auto", 64);
+  GatherScatter<double> second(ids, comm, host, "auto", 64);
+  const GatherScatter<float> others(ids, comm, host, "auto", 128);  // as many bytes
+  EXPECT_EQ(counted.tuned(), several ? 1 : 0);
+  EXPECT_FALSE(first.tuning().reused);
+  EXPECT_EQ(to_text(second.tuning()), to_text(first.tuning()));
+  EXPECT_EQ(to_text(others.tuning()), to_text(first.tuning()));
+  for (const Tuning* tuning : {&second.tuning(), &others.tuning()}) {
+    EXPECT_EQ(tuning->reused, several);
+    expect_same_on_all_ranks(*tuning, comm);
+  }
+  std::vector<double> x(ids.size() * 64, 1.0);
+  second.gather_scatter(x.data(), Op::max, stream);
+  EXPECT_EQ(x, std::vector<double>(x.size(), 1.0));
+
+  const GatherScatter<double> forced(ids, comm, host, Choice{}, 64), longer(ids, comm, host, "auto", 65),
+      fewer_ways(ids, comm, host, "crystal", 64);
+  EXPECT_EQ(counted.tuned(), several ? 3 : 0) << "a longer one, and one with other candidates";
+  for (const Tuning* tuning : {&forced.tuning(), &longer.tuning(), &fewer_ways.tuning()}) EXPECT_FALSE(tuning->reused);
+  EXPECT_TRUE(forced.tuning().timings.empty());
+  EXPECT_EQ(fewer_ways.tuning().chosen.schedule, Schedule::crystal);
+}
+
+TEST(EqualExchanges, HaloAndGatherOfShortMessagesAreTimedOnceAndThoseOfLongOnesEach) {
+  const mpi::Comm comm = untuned();
+  const auto host = device::open("host");
+  if (comm.size() == 1) GTEST_SKIP() << "nothing is timed on one rank";
+  // Every rank owns 30 entries, of which both neighbours in a ring have copies.
+  Pattern pattern{.halo_first = 30};
+  for (const int rank : std::set{(comm.rank() + 1) % comm.size(), (comm.rank() + comm.size() - 1) % comm.size()}) {
+    pattern.neighbors.push_back({rank, 30, 30});
+    for (int i = 0; i < 30; ++i) pattern.owned_index.push_back(i);
+  }
+  pattern.entries = pattern.halo_first + pattern.halo();
+  const Counted counted;
+  const auto tuned_by = [&](auto make) {
+    const std::int64_t before = counted.tuned();
+    make();
+    return counted.tuned() - before;
+  };
+  EXPECT_EQ(tuned_by([&] { Exchange<std::int32_t>(pattern, host, comm); }), 1);
+  EXPECT_EQ(tuned_by([&] { Exchange<std::int32_t>(pattern, host, comm, "auto", 200); }), 2);
+}
+
+TEST(EqualExchanges, AreTimedAnewOnAnotherCommunicatorAndAfterOneWasFreed) {
+  const auto host = device::open("host");
+  for (int turn = 0; turn < 2; ++turn) {  // MPI may give the second communicator the handle of the first
+    const mpi::Comm comm = untuned(), other = untuned();
+    const GatherScatter<double> tuned(ring(comm), comm, host), elsewhere(ring(other), other, host);
+    EXPECT_FALSE(tuned.tuning().reused);
+    EXPECT_FALSE(elsewhere.tuning().reused);
+  }
+}
+
+TEST(EqualExchanges, HaveTheSameNeighboursLengthsUseWorkAndCandidatesOnEveryRank) {
+  const mpi::Comm comm;
+  const auto host = device::open("host");
+  const std::vector<Choice> candidates{{Schedule::pairwise, Path::direct}, {Schedule::crystal, Path::direct}};
+  const int last = comm.size() - 1;
+  struct Described {
+    std::vector<Part> parts;
+    std::vector<Choice> candidates;
+    std::string use = "halo";
+    std::size_t work_bytes = 0;
+    bool crowded = false;
+  };
+  const auto kind = [&](const Described& d) {
+    const std::uint64_t found = kind_of_exchange(comm, *host, d.parts, d.candidates, d.use, d.work_bytes, d.crowded);
+    for (const auto& other : of_all_ranks(std::vector{found}, comm)) EXPECT_EQ(other.front(), found);
+    return found;
+  };
+  // Parts to the next rank that differ on the last rank only.
+  const auto parts = [&](std::size_t bytes, std::size_t of_last) {
+    const std::size_t mine = comm.rank() == last ? of_last : bytes;
+    return std::vector<Part>{{(comm.rank() + 1) % comm.size(), 0, mine, 0, bytes}};
+  };
+  const Described large{parts(10000, 10000), candidates}, small{parts(100, 100), candidates};
+  EXPECT_EQ(kind(large), kind(large));
+  EXPECT_NE(kind(large), kind({parts(10000, 10008), candidates}));
+  EXPECT_NE(kind(large), kind({parts(10000, 0), candidates}));
+  EXPECT_NE(kind(large), kind({large.parts, candidates, "gather"}));
+  EXPECT_NE(kind(large), kind({large.parts, {candidates[1], candidates[0]}}));
+  std::vector<Part> to_itself = large.parts;
+  to_itself.front().rank = comm.rank();
+  EXPECT_EQ(kind(large) == kind({to_itself, candidates}), comm.size() == 1);
+  EXPECT_NE(kind(large), kind({large.parts, candidates, "halo", 1 << 20}));
+  EXPECT_NE(kind(large), kind(small));
+  EXPECT_EQ(kind(small), kind({parts(100, 8), candidates}));
+  EXPECT_EQ(kind(small), kind({small.parts, candidates, "gather"}));
+  EXPECT_NE(kind(small), kind({parts(100, 0), candidates})) << "one message less";
+  EXPECT_NE(kind(small), kind({parts(100, 1000), candidates}));
+  EXPECT_EQ(kind({small.parts, candidates, "halo", 8, true}), kind({parts(100, 1000), candidates, "halo", 800, true}))
+      << "where ranks share processors, latencies are longer";
+}
+
+TEST(EqualExchanges, OfACommunicatorKeepTheLast64Tunings) {
+  const mpi::Comm comm = untuned();
+  for (std::uint64_t kind = 0; kind < 100; ++kind) {
+    keep_tuning(comm, kind, {.chosen = {.reason = std::to_string(kind)}});
+    keep_tuning(comm, 7, {.chosen = {.reason = "again"}});
+  }
+  for (std::uint64_t kind = 0; kind < 100; ++kind) {
+    const Tuning* known = known_tuning(comm, kind);
+    ASSERT_EQ(known != nullptr, kind == 7 || kind >= 37) << kind;
+    if (known != nullptr) {
+      EXPECT_EQ(known->chosen.reason, kind == 7 ? "again" : std::to_string(kind));
+    }
+  }
 }

@@ -170,12 +170,22 @@ def weft_run(ranks: int, *arguments: object) -> subprocess.CompletedProcess[str]
     return run_weft(ranks, "run", "poisson", *small, *arguments)
 
 
-@pytest.mark.parametrize(("storage", "uses"), [("assembled", ["halo", "gather"]), ("scattered", ["gather_scatter"])])
-def test_a_run_tells_its_choice_and_keeps_the_table_in_its_record(tmp_path, storage, uses):
-    done = weft_run(2, "--verbose", "--set", f"storage={storage}", "--output", tmp_path)
+@pytest.mark.parametrize(
+    ("storage", "order", "reused"),
+    [
+        ("assembled", 3, {"halo": False, "gather": False}),
+        ("assembled", 1, {"halo": False, "gather": True}),  # short messages
+        ("scattered", 3, {"gather_scatter": False}),
+    ],
+)
+def test_a_run_tells_its_choice_and_keeps_the_table_in_its_record(tmp_path, storage, order, reused):
+    done = weft_run(2, "--verbose", "--order", order, "--set", f"storage={storage}", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
     tunings = json.loads((tmp_path / "run.json").read_text())["choices"]["exchange"]
-    assert list(tunings) == uses
+    assert {use: tuning["reused"] for use, tuning in tunings.items()} == reused
+    assert " ".join(done.stdout.split()).count("for an equal exchange") == sum(reused.values())
+    shown = [tuning["timings"] for use, tuning in tunings.items() if not reused[use]]
+    assert done.stdout.count("median of") == sum(map(len, shown))
     for use, tuning in tunings.items():
         assert tuning["tuning_seconds"] > 0
         assert f"{use.replace('_', '-')} {tuning['chosen']}: fastest of" in done.stdout

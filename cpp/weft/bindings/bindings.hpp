@@ -41,7 +41,8 @@ Communicator from_comm(const mpi::Comm& comm);
 
 // The resources of a kernel, named like the members of KernelResources.
 CountDict to_dict(const device::KernelResources& resources);
-// In the form of the entries of choices.exchange in run.json: chosen, reason, cached, tuning_seconds, timings.
+// In the form of the entries of choices.exchange in run.json: chosen, reason, cached, reused, tuning_seconds,
+// timings.
 TuningDict to_dict(const exchange::Tuning& tuning);
 // In the form of weft.fft.Plan.tuning.
 AnyDict to_dict(const fft::PlanTuning& tuning);

@@ -336,6 +336,7 @@ TuningDict to_dict(const ex::Tuning& tuning) {
   d["chosen"] = ex::name(tuning.chosen);
   d["reason"] = tuning.chosen.reason;
   d["cached"] = tuning.cached;
+  d["reused"] = tuning.reused;
   d["tuning_seconds"] = tuning.seconds;
   d["timings"] = timings;
   return d;

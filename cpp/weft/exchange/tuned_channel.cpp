@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/exchange/equal_exchanges.hpp"
 #include "weft/exchange/tuning_cache.hpp"
 #include "weft/mpi/crowd.hpp"
 #include "weft/mpi/same.hpp"
@@ -132,11 +133,9 @@ class Tuner {
     return std::make_unique<Channel>(device_, comm_, choice, comm_.fresh_tag(), parts_, carried_.what);
   }
 
-  TunedChannel best_of(const std::vector<Choice>& candidates) const {
+  TunedChannel best_of(const std::vector<Choice>& candidates, std::size_t work_bytes, bool crowded) const {
     const trace::Span span("tune exchange", trace::Category::cpu);
     const auto begin = Clock::now();
-    const bool crowded = mpi::any_crowded(comm_);
-    const std::size_t work_bytes = crowded ? std::min(carried_.worked_on_bytes, most_work_bytes) : 0;
     Trials trials(device_, comm_, parts_, carried_.use, work_bytes);
     std::vector<std::unique_ptr<Channel>> channels(candidates.size());
     std::vector<std::string> failures(candidates.size());
@@ -217,20 +216,29 @@ TunedChannel tuned_channel(const Asked& asked, const std::shared_ptr<device::Dev
     if (candidates.size() > 1) tuned.tuning.chosen.reason = "no rank has neighbours";
     tuned.channel = tuner.make(candidates.front());
   } else {
+    const bool crowded = mpi::any_crowded(comm);
+    const std::size_t work_bytes = crowded ? std::min(carried.worked_on_bytes, most_work_bytes) : 0;
+    const std::string use = carried.use == Use::halo ? "halo" : "gather";
+    const std::uint64_t kind = kind_of_exchange(comm, *device, parts, candidates, use, work_bytes, crowded);
     std::optional<TuningKey> key;
     std::optional<Tuning> known;
     if (asked.cache) {
-      key = tuning_key(comm, *device, parts, candidates, carried.use == Use::halo ? "halo" : "gather", carried.type,
-                       carried.fields);
+      key = tuning_key(comm, *device, parts, candidates, use, carried.type, carried.fields);
       known = read_tuning(*key, candidates, comm);
+    }
+    const bool on_disk = known.has_value();
+    if (const Tuning* earlier = known_tuning(comm, kind); earlier != nullptr && !on_disk) {
+      known = *earlier;
+      known->reused = true;
     }
     if (known) {
       tuned.channel = tuner.make(known->chosen);
       tuned.tuning = std::move(*known);
     } else {
-      tuned = tuner.best_of(candidates);
-      if (key) write_tuning(*key, tuned.tuning, comm);
+      tuned = tuner.best_of(candidates, work_bytes, crowded);
     }
+    keep_tuning(comm, kind, tuned.tuning);
+    if (key && !on_disk) write_tuning(*key, tuned.tuning, comm);
   }
   tuned.trivial = collective(tuned.tuning.chosen.schedule) ? all_alone : alone == 1;
   return tuned;

@@ -27,6 +27,7 @@ struct Tuning {
   std::vector<Timing> timings = {};  // of all candidates, in order; empty if there was nothing to decide
   double seconds = 0;                // duration of the tuning on the slowest rank
   bool cached = false;               // found in the cache; the timings are those of an earlier run
+  bool reused = false;               // timed for an earlier exchange of the same kind (equal_exchanges.hpp)
 };
 
 struct TuningLimits {

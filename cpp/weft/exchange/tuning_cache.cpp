@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "weft/device/disk_cache.hpp"
-#include "weft/exchange/hash.hpp"
+#include "weft/exchange/digest.hpp"
 
 namespace weft::exchange {
 namespace {
@@ -19,26 +19,6 @@ namespace {
 const device::DiskCache& cache() {
   static const device::DiskCache kept("tuning", 1);
   return kept;
-}
-
-class Digest {
- public:
-  void add(std::uint64_t value) { state_ = hash(static_cast<std::int64_t>(state_ ^ value)); }
-  void add(const std::string& text) {
-    add(text.size());
-    for (const unsigned char c : text) add(c);
-  }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0;
-};
-
-// Combines all ranks' digests into one number. Each digest includes its rank, so the order of combination does not
-// matter.
-std::uint64_t of_all(std::uint64_t mine, const mpi::Comm& comm) {
-  mpi::check(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_UINT64_T, MPI_BXOR, comm.get()), "MPI_Allreduce");
-  return mine;
 }
 
 std::uint64_t pattern_digest(const std::vector<Part>& parts, const mpi::Comm& comm) {
@@ -50,7 +30,7 @@ std::uint64_t pattern_digest(const std::vector<Part>& parts, const mpi::Comm& co
       digest.add(number);
     }
   }
-  return of_all(digest.value(), comm);
+  return digest.of_all(comm);
 }
 
 std::uint64_t machine_digest(const device::Device& device, const mpi::Comm& comm) {
@@ -68,7 +48,7 @@ std::uint64_t machine_digest(const device::Device& device, const mpi::Comm& comm
     digest.add(device::name(info->backend) + info->name + info->architecture);
     digest.add(static_cast<std::uint64_t>(info->ordinal));
   }
-  return of_all(digest.value(), comm);
+  return digest.of_all(comm);
 }
 
 // Reads one word and accepts only a complete number.

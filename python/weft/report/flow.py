@@ -72,7 +72,7 @@ def grouped_exchanges(tunings: Mapping[str, Tuning]) -> Rows:
     rows = []
     for chosen, uses in groups.items():
         reasons = {tunings[use]["reason"] for use in uses}
-        why = reasons.pop() if len(reasons) == 1 else "fastest, each timed"
+        why = reasons.pop() if len(reasons) == 1 else "fastest, as timed"
         rows.append(("  exchange", f"{chosen} for {', '.join(uses) if len(groups) > 1 else 'all'}: {why}"))
     return rows
 

@@ -56,10 +56,13 @@ def choice_rows(choices: Choices, verbose: bool = False) -> Rows:
 
 
 def exchange_rows(tunings: Mapping[str, Tuning], timings: bool) -> Rows:
-    """What was chosen for every exchange and why; with `timings`, also every candidate that was tried."""
+    """What was chosen for every exchange and why; with `timings`, also every candidate that was tried for it."""
     rows = []
     for use, tuning in tunings.items():
+        reused = tuning.get("reused", False)  # which older records lack
         took = "from the cache" if tuning["cached"] else f"timed in {seconds(tuning['tuning_seconds'])}"
+        if reused:
+            took += " for an equal exchange"
         rows.append(
             (
                 "  exchange",
@@ -67,7 +70,7 @@ def exchange_rows(tunings: Mapping[str, Tuning], timings: bool) -> Rows:
                 + (f" ({took})" if tuning["timings"] else ""),
             )
         )
-        if timings:
+        if timings and not reused:
             rows += [(f"    {row['exchange']}", timing_in_words(row)) for row in tuning["timings"]]
     return rows
 
