@@ -320,7 +320,8 @@ TEST(EqualExchanges, HaloAndGatherOfShortMessagesAreTimedOnceAndThoseOfLongOnesE
   const auto host = device::open("host");
   if (comm.size() == 1) GTEST_SKIP() << "nothing is timed on one rank";
   // Every rank owns 30 entries, of which both neighbours in a ring have copies.
-  Pattern pattern{.halo_first = 30};
+  Pattern pattern;
+  pattern.halo_first = 30;
   for (const int rank : std::set{(comm.rank() + 1) % comm.size(), (comm.rank() + comm.size() - 1) % comm.size()}) {
     pattern.neighbors.push_back({rank, 30, 30});
     for (int i = 0; i < 30; ++i) pattern.owned_index.push_back(i);
