@@ -67,9 +67,10 @@ struct BoxOptions {
 };
 
 // Each rank creates only its share: a block of a process grid chosen to cut the fewest faces or, if no grid balances
-// the ranks to within 5 %, a run of layers. Local elements are ordered in tiles of 4 x 4 x 4, so that neighbours are
-// processed while in cache. Boundaries are called "x-", "x+", "y-", "y+", "z-", "z+". Throws std::invalid_argument, the
-// same on every rank, for bad options and for more ranks than elements. (no communication)
+// the ranks to within 5 %, a run of layers. Local elements are ordered in tiles of about 4 x 4 x 4, so that neighbours
+// are processed while in cache; for the lanes of vectors (space/bricks.hpp), 8 equal tiles follow each other.
+// Boundaries are called "x-", "x+", "y-", "y+", "z-", "z+". Throws std::invalid_argument, the same on every rank, for
+// bad options and for more ranks than elements. (no communication)
 Mesh make_box(const BoxOptions& options, const mpi::Comm& comm);
 
 }  // namespace weft::mesh

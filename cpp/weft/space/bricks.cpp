@@ -1,6 +1,7 @@
 #include "weft/space/bricks.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "weft/mesh/reference.hpp"
@@ -48,42 +49,72 @@ std::vector<Brick> bricks_of(std::span<const std::int64_t> elements, Vertices ve
   return bricks;
 }
 
+// Cut along a direction into parts that are one element thick.
+std::vector<Brick> cut(std::span<const Brick> bricks, int direction) {
+  std::vector<Brick> parts;
+  for (const Brick& brick : bricks) {
+    Brick part = brick;
+    part.counts[direction] = 1;
+    for (; part.begin < brick.begin + brick.size(); part.begin += part.size()) parts.push_back(part);
+  }
+  return parts;
+}
+
+// Larger layers are not kept together: a block that meets the points of an earlier one should find them in cache.
+constexpr std::int64_t largest_layer = 64;
+
+// A long brick has all lanes within it: in parts of each row, in runs of rows, or in runs of layers, of which the last
+// may be shorter.
+std::vector<Brick> pieces_of(const Brick& brick, int lanes) {
+  const auto [r, s, t] = brick.counts;
+  Brick piece = brick;
+  if (r % lanes == 0 && r > lanes)
+    piece.counts = {r / lanes, 1, 1};
+  else if (s % lanes == 0 && s > lanes)
+    piece.counts = {r, s / lanes, 1};
+  else if (t >= 2 * lanes && r * s <= largest_layer)
+    piece.counts = {r, s, t / lanes};
+  std::vector<Brick> pieces;
+  for (const std::int64_t end = brick.begin + brick.size(); piece.begin < end; piece.begin += piece.size()) {
+    if (piece.begin + piece.size() > end) piece.counts[2] = (end - piece.begin) / (r * s);
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> lanes_across_bricks(std::span<const std::int64_t> elements, Vertices vertices, int lanes) {
-  std::vector<std::int64_t> order, alone;
-  // Element i of each of `lanes` equal pieces.
-  const auto append = [&](std::span<const std::int64_t> begins, std::int64_t size) {
-    for (std::int64_t i = 0; i < size; ++i)
-      for (const std::int64_t begin : begins) order.push_back(elements[begin + i]);
-  };
-  std::map<std::array<std::int64_t, 3>, std::vector<std::int64_t>> waiting;  // beginnings of bricks, by their counts
-  const auto pieces = [&](const Brick& brick, std::int64_t size) {  // one brick, cut into runs of `size` elements
-    for (std::int64_t at = brick.begin; at < brick.begin + brick.size(); at += lanes * size) {
-      std::vector<std::int64_t> begins;
-      for (int l = 0; l < lanes; ++l) begins.push_back(at + l * size);
-      append(begins, size);
+  std::vector<std::int64_t> order;
+  // Element i of each of `lanes` equal bricks. Returns those that find no partners.
+  const auto group = [&](std::span<const Brick> bricks, std::int64_t largest) {
+    std::vector<Brick> left;
+    std::map<std::array<std::int64_t, 3>, std::vector<Brick>> waiting;
+    for (const Brick& brick : bricks) {
+      if (brick.size() > largest) {
+        left.push_back(brick);
+        continue;
+      }
+      std::vector<Brick>& equal = waiting[brick.counts];
+      equal.push_back(brick);
+      if (std::ssize(equal) < lanes) continue;
+      for (std::int64_t i = 0; i < brick.size(); ++i)
+        for (const Brick& lane : equal) order.push_back(elements[lane.begin + i]);
+      equal.clear();
     }
+    for (const auto& [counts, equal] : waiting) left.insert(left.end(), equal.begin(), equal.end());
+    std::ranges::sort(left, {}, &Brick::begin);
+    return left;
   };
-  for (const Brick& brick : bricks_of(elements, vertices)) {
-    const auto [r, s, t] = brick.counts;
-    if (r % lanes == 0 && r > lanes) {
-      pieces(brick, r / lanes);
-    } else if (s % lanes == 0 && s > lanes) {
-      pieces(brick, s / lanes * r);
-    } else {
-      std::vector<std::int64_t>& begins = waiting[brick.counts];
-      begins.push_back(brick.begin);
-      if (std::ssize(begins) < lanes) continue;
-      append(begins, brick.size());
-      begins.clear();
-    }
-  }
-  for (const auto& [counts, begins] : waiting)
-    for (const std::int64_t begin : begins)
-      for (std::int64_t i = 0; i < counts[0] * counts[1] * counts[2]; ++i) alone.push_back(begin + i);
-  std::ranges::sort(alone);
-  for (const std::int64_t i : alone) order.push_back(elements[i]);
+
+  std::vector<Brick> bricks;
+  for (const Brick& brick : bricks_of(elements, vertices))
+    std::ranges::copy(pieces_of(brick, lanes), std::back_inserter(bricks));
+  std::vector<Brick> left = group(bricks, std::ssize(elements));
+  left = group(cut(left, 2), largest_layer);
+  left = group(cut(left, 1), std::ssize(elements));
+  for (const Brick& row : left)
+    for (std::int64_t i = 0; i < row.size(); ++i) order.push_back(elements[row.begin + i]);
   return order;
 }
 
