@@ -17,6 +17,11 @@ struct Sizes {
   auto operator<=>(const Sizes&) const = default;
 };
 
+// Whether transforms keep all coefficients; modes_x as for Decomposition.
+inline bool keeps_all_modes(const Sizes& sizes, std::int64_t modes_x) {
+  return modes_x == 0 || modes_x == sizes.x / 2 + 1;
+}
+
 class Decomposition {
  public:
   // modes_x: kx = 0, …, modes_x - 1 are kept; 0 means all x / 2 + 1. std::invalid_argument for sizes below 1, sizes
@@ -25,6 +30,7 @@ class Decomposition {
 
   const Sizes& sizes() const { return sizes_; }
   std::int64_t modes_x() const { return modes_x_; }
+  bool keeps_all_modes() const { return fft::keeps_all_modes(sizes_, modes_x_); }
   const Grid& grid() const { return grid_; }
   int rank() const { return rank_; }
 

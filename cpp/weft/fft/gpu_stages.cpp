@@ -138,11 +138,6 @@ void GpuStages<T>::prepare(const Held& held) {
   enlarge_tables(held);
 }
 
-template <class T>
-bool GpuStages<T>::has_whole() const {
-  return decomposition_.modes_x() == decomposition_.sizes().x / 2 + 1;
-}
-
 // A 3-D plan makes the same transforms as the passes, without their packing, so that it is always preferred. Without a
 // race, every run also makes the same choice and rounds in the same way.
 template <class T>

@@ -22,7 +22,6 @@ class GpuStages final : public Stages<T> {
   GpuStages(const Decomposition& decomposition, std::shared_ptr<device::Device> device);
 
   void prepare(const Held& held) override;
-  bool has_whole() const override;
   Ways ways_by_size() const override;
   void prepare_whole(const Ways& ways) override;
   void whole_forward(const Way& way, const T* points, Complex* modes, T scale, device::Stream& stream) override;

@@ -228,11 +228,6 @@ void HostStages<T>::planes_forward(const LinesPass<T>& pass) {
 }
 
 template <class T>
-bool HostStages<T>::has_whole() const {
-  return decomposition_.modes_x() == decomposition_.sizes().x / 2 + 1;
-}
-
-template <class T>
 Ways HostStages<T>::ways_by_size() const {
   const Sizes& n = decomposition_.sizes();
   const std::int64_t plane = n.y * (n.x / 2 + 1) * static_cast<std::int64_t>(sizeof(Complex));
@@ -448,7 +443,7 @@ template <class T>
 bool HostStages<T>::by_planes(const Box& box, std::int64_t most) const {
   if (decomposition_.grid().size() == 1) return false;
   const std::int64_t plane = box.count[1] * decomposition_.modes_x() * static_cast<std::int64_t>(sizeof(Complex));
-  return has_whole() && plane <= panel_bytes && box.count[2] * plane <= most;
+  return decomposition_.keeps_all_modes() && plane <= panel_bytes && box.count[2] * plane <= most;
 }
 
 template <class T>

@@ -24,7 +24,6 @@ class HostStages final : public Stages<T> {
   // `library`: the one used in the passes (library.hpp).
   HostStages(const Decomposition& decomposition, int library);
 
-  bool has_whole() const override;
   Ways ways_by_size() const override;
   void prepare_whole(const Ways& ways) override;
   void whole_forward(const Way& way, const T* points, Complex* modes, T scale, device::Stream& stream) override;

@@ -31,7 +31,7 @@ struct NodeField<T>::State {
 
   void check(bool one_node) const {
     const Grid& grid = decomposition.grid();
-    if (!device->is_host() || grid.rows != 1 || !one_node || decomposition.modes_x() != decomposition.sizes().x / 2 + 1)
+    if (!device->is_host() || grid.rows != 1 || !one_node || !decomposition.keeps_all_modes())
       throw std::invalid_argument(
           "transforms by planes on several ranks need a process grid of 1xP, all modes in x, and ranks that share a "
           "node's memory");

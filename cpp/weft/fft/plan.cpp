@@ -526,7 +526,7 @@ const Ways& Plan<T>::ways() const {
 }
 template <class T>
 bool Plan<T>::has_ways() const {
-  return state_->comm.size() == 1 && state_->stages->has_whole();
+  return state_->comm.size() == 1 && state_->decomposition.keeps_all_modes();
 }
 template <class T>
 std::int64_t Plan<T>::field_values() const {

@@ -69,10 +69,9 @@ class Stages {
   // Allocates what passes with that many variables need; the passes themselves allocate nothing. Called on all ranks
   // before the first run with that many.
   virtual void prepare(const Held& /*held*/) {}
-  // Transforms of a whole field at once, on one rank and without pointwise functions, by planes or by a 3-D plan:
-  // whether they are possible, and the ways that suit the size of the field. prepare_whole() makes the plans, and
-  // throws if this is not possible.
-  virtual bool has_whole() const { return false; }
+  // Transforms of a whole field with all of its modes at once, on one rank and without pointwise functions, by planes
+  // or by a 3-D plan: the ways that suit the size of the field. prepare_whole() makes the plans, and throws if this is
+  // not possible.
   virtual Ways ways_by_size() const { return {}; }
   virtual void prepare_whole(const Ways& /*ways*/) {}
   virtual void whole_forward(const Way& /*way*/, const T* /*points*/, Complex* /*modes*/, T /*scale*/,

@@ -63,10 +63,6 @@ std::unique_ptr<Plan<T>> made(const Wanted& wanted, const Setting& setting,
   return std::make_unique<Plan<T>>(options, device, comm);
 }
 
-bool keeps_all_modes(const Options& options) {
-  return options.modes_x == 0 || options.modes_x == options.sizes.x / 2 + 1;
-}
-
 // The property in which the candidates of a race differ, as text.
 std::string name_in_race(const std::string& what, const Setting& setting) {
   if (what == "library") return host_library(setting.library).name;
@@ -384,7 +380,8 @@ void choose_planes_of_node(const Wanted& wanted, const std::vector<Grid>& grids,
   const auto shared = std::ranges::find_if(
       columns, [](const exchange::Choice& c) { return c.path == exchange::Path::ipc && c.small_bytes == 0; });
   if (shared == columns.end() || std::ranges::find(grids, slabs) == grids.end() ||
-      static_cast<int>(comm.node().size()) != comm.size() || !keeps_all_modes(wanted.options))
+      static_cast<int>(comm.node().size()) != comm.size() ||
+      !keeps_all_modes(wanted.options.sizes, wanted.options.modes_x))
     return;
   std::vector<Setting> candidates{tuning.chosen};
   for (int library = 0; library < host_libraries(); ++library) {
@@ -449,7 +446,7 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
   PlanTuning& tuning = tuned.tuning;
   const bool alone = comm.size() == 1;
   // A GPU alone transforms whole fields one by one, whatever Q is.
-  const bool by_fields = alone && !device->is_host() && keeps_all_modes(wanted.options);
+  const bool by_fields = alone && !device->is_host() && keeps_all_modes(wanted.options.sizes, wanted.options.modes_x);
   const int most = wanted.any_batch && !by_fields ? wanted.variables : 1;
   const bool kept = device->is_host() && choices_are_kept(comm);
   std::optional<Trials<T>> needed;
