@@ -117,6 +117,9 @@ Index choose_grid(const BoxOptions& o, std::int64_t ranks) {
   return best;
 }
 
+// The width of a tile if nothing speaks for another: neighbours are then processed while in cache.
+constexpr std::int64_t usual_width = 4;
+
 // How the elements of a box are cut along one direction: `count` equal tiles, and one of the elements that are left.
 struct Tiles {
   std::int64_t width, count;
@@ -127,8 +130,8 @@ struct Tiles {
 // The quality is fitted to cubes of 4^3 to 32^3 elements: tiles that are processed together share a face with the next
 // one, and what is left finds partners of its own.
 Tiles tiles_of(std::int64_t elements, std::int64_t together) {
-  constexpr std::int64_t usual = 4, widest = 7;
-  if (together == 1) return {usual, elements / usual, 1, 1};
+  constexpr std::int64_t widest = 7;
+  if (together == 1) return {usual_width, elements / usual_width, 1, 1};
   Tiles best{elements, 0, together, 0};
   for (std::int64_t width = 1; width <= widest; ++width) {
     const std::int64_t count = elements / (width * together) * together, left = elements - count * width;
@@ -217,9 +220,8 @@ std::vector<Index> my_elements(const BoxOptions& o, std::int64_t rank, std::int6
       e[axes[2]] = l / (n[axes[0]] * n[axes[1]]);
       elements.push_back(e);
     }
-    constexpr std::int64_t tile_size = 4;
     auto key = [&](const Index& e) {
-      return std::array<std::int64_t, 6>{e[2] / tile_size, e[1] / tile_size, e[0] / tile_size, e[2], e[1], e[0]};
+      return std::array{e[2] / usual_width, e[1] / usual_width, e[0] / usual_width, e[2], e[1], e[0]};
     };
     std::sort(elements.begin(), elements.end(), [&](const Index& a, const Index& b) { return key(a) < key(b); });
   }
