@@ -171,6 +171,14 @@ struct Fields {
 enum class Call { forward, backward, overwriting };
 
 template <class T>
+void run(Call call, Plan<T>& plan, Fields<T>& fields) {
+  if (call == Call::forward) plan.forward(fields.from_physical, fields.to_spectral, fields.stream);
+  if (call == Call::backward) plan.backward(fields.from_spectral, fields.to_physical, fields.stream);
+  if (call == Call::overwriting) plan.backward_overwriting(fields.to_spectral, fields.to_physical, fields.stream);
+  fields.stream.synchronize();
+}
+
+template <class T>
 struct Found {
   std::vector<T> physical;
   std::vector<std::complex<T>> spectral;
@@ -179,10 +187,7 @@ template <class T>
 Found<T> after(Call call, const Options& options, const std::shared_ptr<device::Device>& device) {
   Plan<T> plan(options, device, mpi::Comm::self());
   Fields<T> fields(plan, 3);
-  if (call == Call::forward) plan.forward(fields.from_physical, fields.to_spectral, fields.stream);
-  if (call == Call::backward) plan.backward(fields.from_spectral, fields.to_physical, fields.stream);
-  if (call == Call::overwriting) plan.backward_overwriting(fields.to_spectral, fields.to_physical, fields.stream);
-  fields.stream.synchronize();
+  run(call, plan, fields);
   return {fields.physical.download(), fields.spectral.download()};
 }
 
@@ -260,15 +265,9 @@ TEST_P(OnOneGpu, AFieldOfOneRankTakesOneTransformAndAScaleOf1TakesNothing) {
   const auto launches = [&](Call call, const Options& options) {
     Plan<double> plan(options, gpu, mpi::Comm::self());
     Fields<double> fields(plan, 1);
-    const auto run = [&] {
-      if (call == Call::forward) plan.forward(fields.from_physical, fields.to_spectral, fields.stream);
-      if (call == Call::backward) plan.backward(fields.from_spectral, fields.to_physical, fields.stream);
-      if (call == Call::overwriting) plan.backward_overwriting(fields.to_spectral, fields.to_physical, fields.stream);
-      fields.stream.synchronize();
-    };
-    run();
+    run(call, plan, fields);
     const int before = fake->launches, made = of_library<int()>("fake_gpu_fft_plans")(), live = fake->live;
-    run();
+    run(call, plan, fields);
     EXPECT_EQ(of_library<int()>("fake_gpu_fft_plans")(), made) << "plans are made once";
     EXPECT_EQ(fake->live, live) << "a second call allocates nothing";
     return fake->launches - before;
