@@ -4,6 +4,7 @@ import json
 import struct
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,6 +138,17 @@ def test_every_axis_of_a_plot_is_labelled_and_lines_differ_in_colour_and_marker(
     width, height = struct.unpack(">II", header[16:24])
     assert width > 600
     assert height > 150
+
+
+def test_a_plot_is_cropped_where_its_layout_has_put_it(tmp_path) -> None:
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for one in axes:
+        one.set_ylabel("y")
+    plots.save(figure, tmp_path / "plot.png")
+    drawn = plt.imread(tmp_path / "plot.png")[..., :3].min(axis=2) < 0.9
+    frames = np.flatnonzero(drawn.mean(axis=0) > 0.7)  # the columns of pixels along the sides of the axes
+    assert len(frames) >= 4
+    assert frames[-1] < drawn.shape[1] - 2  # with a margin
 
 
 def test_a_plot_in_a_page_needs_no_other_file() -> None:

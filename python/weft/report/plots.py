@@ -101,6 +101,8 @@ register_scale(Decades)
 def write(figure: Figure, file: Path | io.BytesIO, suffix: str | None = None) -> None:
     """Writes a figure in the format of the suffix, by default that of the file's name, cropped; and closes it."""
     # As with bbox_inches="tight", which draws the whole figure a second time.
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)
     figure.savefig(file, format=suffix, bbox_inches=figure.get_tightbbox().padded(0.1))
     plt.close(figure)
 
