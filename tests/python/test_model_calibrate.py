@@ -14,8 +14,10 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import weft
 from weft.cli.main import weft_command
 from weft.model import caches, calibrate, machine, project
+from weft.model.efficiency_table import IDLE, working_set
 from weft.model.evidence import read
 from weft.model.project.elements import maxwell_step_flops
 from weft.model.recorded_run import run_of
@@ -141,6 +143,21 @@ def test_runs_in_and_beyond_the_cache_predict_others_by_their_working_set(tmp_pa
     sizes = [getattr(project, workload)(made, 1, order=5, elements_per_rank=8).size]
     assert "order 5 was not measured: the efficiency is that of order 7" in project.notes(made, workload, sizes)
     assert "stream_efficiency" not in project.constants_of(made, workload)
+
+
+def test_the_working_set_is_what_an_iteration_touches(tmp_path: Path) -> None:
+    path = cached(tmp_path, "poisson", 7, 216)
+    content = json.loads((path / "run.json").read_text())
+    content["figures"] |= {
+        "points": 1000, "memory_bytes_per_point": 36.0,
+        "memory_bytes": {"CG: r, p, A p": 16000, "x and b": 16000, "points to unknowns, on the host": 4000},
+    }  # fmt: skip
+    write(path, content)
+    assert working_set(run_of(read([path])[0])) == 24
+    # The parts that are left out are those of a real solver.
+    solver = weft.Poisson(weft.Mesh.box((2, 1, 1)), order=3, device="host")
+    solver.cg(solver.random_rhs(), iterations=1)
+    assert set(IDLE) <= set(solver.memory_bytes)
 
 
 def test_a_range_holds_each_run_predicted_by_the_others_and_widens_outside_their_sizes(tmp_path: Path) -> None:

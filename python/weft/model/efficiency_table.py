@@ -19,12 +19,18 @@ from weft.model.recorded_run import Run
 LEAST = 0.1  # spread of missing shares from which on caches and memory can be told apart
 
 
+# What an iteration or step does not touch, as a share of the named parts of `memory_bytes`: maps of points that only
+# set-up and output follow, and the right-hand side, which CG has in its residual.
+IDLE = {"points to unknowns, on the host": 1.0, "x and b": 0.5}
+
+
 def working_set(run: Run) -> float:
-    """Bytes that a point of the run keeps in memory; 0 if the record does not say."""
+    """Bytes per point that every iteration or step of the run touches; 0 if the record does not say."""
     figures = run.evidence.content["figures"]
-    total = figures.get("memory")
-    known = float(total) / float(figures["points"]) if total is not None else figures.get("memory_bytes_per_point", 0)
-    return float(known)
+    parts = figures.get("memory_bytes")
+    if not parts:
+        return float(figures.get("memory_bytes_per_point", 0))
+    return sum(size * (1 - IDLE.get(part, 0.0)) for part, size in parts.items()) / float(figures["points"])
 
 
 def efficiency(machine: Machine, runs: Sequence[Run], inverse: Sequence[float]) -> dict[str, Any] | None:
