@@ -167,11 +167,8 @@ def test_a_transform_of_a_length_with_other_prime_factors_does_not_count(points:
     prime = machine.largest_prime(points)
     assert points % prime == 0
     assert all(prime % n for n in range(2, math.isqrt(prime) + 1))
-    if prime in (2, 3):
-        assert transforms.rates(points) == pytest.approx((4.0, 2.0) if prime == 2 else (3.0, 1.0))
-    else:
-        assert not transforms.alike(points)
-        assert 3.0 <= transforms.rates(points)[0] <= 4.0
+    assert transforms.has_prime(points) == (prime in (2, 3))
+    assert transforms.rates(points) == pytest.approx((4.0, 2.0) if prime <= 2 else (3.0, 1.0))
 
 
 def test_a_range_widens_with_each_doubling_outside_the_published_rows() -> None:

@@ -84,9 +84,10 @@ class Transforms(Form):
         """The contiguous and the strided rate at a length, interpolated in the logarithm of the length.
 
         A transform of 3 x 2^k points takes more operations per point than one of 2^k, so only measured lengths with the
-        same largest prime factor are used, or all of them if there are none.
+        same largest prime factor are used, or those with the nearest one if there are none.
         """
-        chosen = self.alike(points) or range(len(self.points))
+        nearest = min(map(largest_prime, self.points), key=lambda prime: abs(prime - largest_prime(points)))
+        chosen = [i for i, known in enumerate(self.points) if largest_prime(known) == nearest]
         at, x = np.log(points), np.log([self.points[i] for i in chosen])
         contiguous, strided = (
             float(np.interp(at, x, [rates[i] for i in chosen]))
@@ -94,9 +95,9 @@ class Transforms(Form):
         )
         return contiguous, strided
 
-    def alike(self, points: int) -> list[int]:
-        """The places of the measured lengths that have the largest prime factor of this length."""
-        return [i for i, known in enumerate(self.points) if largest_prime(known) == largest_prime(points)]
+    def has_prime(self, points: int) -> bool:
+        """Whether a measured length has the largest prime factor of this length."""
+        return largest_prime(points) in map(largest_prime, self.points)
 
 
 class Device(Form):

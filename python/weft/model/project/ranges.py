@@ -104,9 +104,9 @@ def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] 
     if workload == "turbulence" and (transforms := machine.device.transforms) is not None:
         grids = {int(size["grid"]) for size in sizes}
         found += [
-            f"no measured transform has a length with the largest prime factor of {n}: lengths of other factors count"
+            f"no measured transform has a length with the largest prime factor of {n}: those of the nearest one count"
             for n in sorted(grids)
-            if not transforms.alike(n)
+            if not transforms.has_prime(n)
         ]
     missing = [n for n in constants_of(machine, workload) if machine.key(n, workload) is None]
     if missing:
