@@ -24,13 +24,16 @@ def lagrange(order: int, at: Floats) -> tuple[Floats, Floats]:
 
 
 class Locator:
-    """Finds places in the elements of this rank, by Newton's method on the shapes of the elements at an order."""
+    """Finds places in the elements of this rank, by Newton's method on the shapes of the elements at an order.
+
+    ``order`` becomes 1 if all edges are straight, because such elements are the images of their corners.
+    """
 
     def __init__(self, mesh: Mesh, order: int) -> None:
-        n = order + 1
-        self.order = order
-        self.points = np.asarray(_weft.mesh.gll(order)[0])
-        self.nodes = np.asarray(mesh.point_coordinates(order)).reshape(-1, n, n, n, 3)
+        self.order = 1 if mesh.straight else order
+        n = self.order + 1
+        self.points = np.asarray(_weft.mesh.gll(self.order)[0])
+        self.nodes = np.asarray(mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3)
         flat = self.nodes.reshape(len(self.nodes), -1, 3)
         # A curved element can extend slightly beyond its nodes.
         self.low, self.high = flat.min(axis=1), flat.max(axis=1)
@@ -91,5 +94,7 @@ class Locator:
 
 def tensor(values: npt.NDArray[np.floating], r: Floats, s: Floats, t: Floats) -> Floats:
     """Interpolates values [k][j][i][...] with the polynomials r, s, t [points][n] of each point: [points][...]."""
-    path = ["einsum_path", (0, 3), (0, 2), (0, 1)]
-    return np.asarray(np.einsum("pk,pj,pi,kji...->p...", t, s, r, values, optimize=path))
+    count, n = r.shape
+    lines = (t @ values.reshape(n, -1)).reshape(count, n, -1)
+    lines = np.einsum("pj,pjm->pm", s, lines).reshape(count, n, -1)
+    return np.asarray(np.einsum("pi,pic->pc", r, lines)).reshape(count, *values.shape[3:])

@@ -22,9 +22,9 @@ class PlaneOfMesh:
     """
 
     def __init__(self, mesh: Mesh, order: int, axis: int, share: float, pixels: int) -> None:
-        self.mesh, self.axis, self._order = mesh, axis, order
+        self.mesh, self.axis = mesh, axis
         locator = Locator(mesh, order)
-        self._nodes = locator.nodes
+        self._nodes, self._shape_order = locator.nodes, locator.order
         low, high = (np.empty(3) for _ in range(2))
         mesh.comm.Allreduce(locator.nodes.reshape(-1, 3).min(axis=0, initial=np.inf), low, MPI.MIN)
         mesh.comm.Allreduce(locator.nodes.reshape(-1, 3).max(axis=0, initial=-np.inf), high, MPI.MAX)
@@ -63,8 +63,8 @@ class PlaneOfMesh:
         elsewhere. (collective)"""
         kinds = np.asarray(self.mesh.boundaries)
         mine: Outline = {}
-        nodes, _, _ = _weft.mesh.gll(self._order)
-        to = np.linspace(-1.0, 1.0, 2 * self._order + 5)  # so that curved faces look curved
+        nodes, _, _ = _weft.mesh.gll(self._shape_order)
+        to = np.linspace(-1.0, 1.0, 2 * self._shape_order + 5)  # so that curved faces look curved
         matrix = np.asarray(_weft.mesh.interpolation(np.asarray(nodes), to))
         for number, name in enumerate(self.mesh.boundary_names, 1):
             faces = [self._nodes[face_points(face, np.flatnonzero(kinds[:, face] == number))] for face in range(6)]
