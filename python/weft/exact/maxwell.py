@@ -15,7 +15,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 Values = npt.NDArray[np.float64]
 Phasor = npt.NDArray[np.complex128]
@@ -138,18 +137,22 @@ class CylinderMode(Harmonic):
     def __post_init__(self) -> None:
         if self.m < 0 or self.n < 1:
             raise ValueError(f"the mode of a cylinder has m = {self.m} and n = {self.n}, but needs m >= 0 and n >= 1")
-        zeros = special.jn_zeros if self.kind == "tm" else special.jnp_zeros
+        from scipy.special import jn_zeros, jnp_zeros
+
+        zeros = jn_zeros if self.kind == "tm" else jnp_zeros
         self.cutoff = float(zeros(self.m, self.n)[-1]) / self.radius
         self.omega = complex(math.hypot(self.cutoff, self.wavenumber) / math.sqrt(self.epsilon * self.mu))
 
     def phasor(self, x: Values, y: Values, z: Values, within: Sequence[Values] | None = None) -> Phasor:
+        from scipy.special import jv
+
         kc, kz, m = self.cutoff, self.wavenumber, self.m
         rho, turn = np.hypot(x, y), np.exp(1j * np.arctan2(y, x))
         along = np.exp(1j * kz * z)
-        psi = special.jv(m, kc * rho) * turn**m * along
+        psi = jv(m, kc * rho) * turn**m * along
         # (d/dx +- i d/dy) J_m(k rho) exp(i m phi) = -+ k J_(m+-1) exp(i (m +- 1) phi)
-        up = -kc * special.jv(m + 1, kc * rho) * turn ** (m + 1) * along
-        down = kc * special.jv(m - 1, kc * rho) * turn ** (m - 1.0) * along
+        up = -kc * jv(m + 1, kc * rho) * turn ** (m + 1) * along
+        down = kc * jv(m - 1, kc * rho) * turn ** (m - 1.0) * along
         dx, dy = 0.5 * (up + down), -0.5j * (up - down)
         if self.kind == "tm":
             a, b = 1j * kz / kc**2, 1j * self.omega * self.epsilon / kc**2

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import spherical_jn, spherical_yn
 
 from weft.exact.maxwell import Harmonic, Phasor, PlaneWave, Values
 
@@ -49,6 +48,8 @@ class Sphere(Harmonic):
 
     def _coefficients(self, x: float) -> None:
         """The coefficients a_n, b_n of the scattered field (Eqs. 4.52, 4.53), and c_n, d_n inside."""
+        from scipy.special import spherical_jn, spherical_yn
+
         n, m, mu = self.n, np.sqrt(self.epsilon * self.mu), self.mu
         j, h = spherical_jn(n, x), spherical_jn(n, x) + 1j * spherical_yn(n, x)
         dj = j + x * spherical_jn(n, x, derivative=True)  # [x j_n(x)]'
@@ -100,6 +101,8 @@ class Sphere(Harmonic):
 
     def _series(self, place: Values, interior: bool) -> Phasor:
         """The fields [6][points] in the book's axes for unit amplitude: total inside, scattered outside."""
+        from scipy.special import spherical_jn, spherical_yn
+
         n = self.n[:, None]
         centre = np.linalg.norm(place, axis=0) < 1e-6 * self.radius  # the series has 0/0 there
         place = np.where(centre, np.array([[0.0], [0.0], [1e-6 * self.radius]]), place)
