@@ -83,6 +83,7 @@ Spectral run(const Options& options, const mpi::Comm& comm, RoundTrip<double> tr
   for (auto& values : to) trip.to.push_back(values.data());
   for (int f = 0; f < plan.work_fields(trip); ++f) work.emplace_back(static_cast<std::size_t>(plan.field_values()));
   for (auto& values : work) trip.work.push_back(values.data());
+  if (trip.own_work) plan.own_work(4, options.column);
   plan.run(trip, stream);
   const Spectral first = to;
   plan.run(trip, stream);
@@ -198,6 +199,52 @@ TEST(RoundTrip, EveryScheduleAndPathGivesTheSameBits) {
       }
     }
   }
+}
+
+// On several ranks of a node, these fields are shared unless the exchange excludes it.
+TEST(RoundTrip, WorkFieldsOfThePlanGiveTheSameBits) {
+  const mpi::Comm comm;
+  const Sizes sizes{12, 9, 10};
+  for (const Grid& grid : grids_of(comm.size())) {
+    for (const int batch : {1, 4}) {
+      Options options{.sizes = sizes, .grid = grid, .batch = batch};
+      const Spectral expected = run(options, comm, nonlinear_terms());
+      RoundTrip<double> trip = nonlinear_terms();
+      trip.own_work = true;
+      for (const char* const column : {"auto", "pairwise:ipc", "pairwise:direct"}) {
+        SCOPED_TRACE(name(grid) + " batch " + std::to_string(batch) + " " + column);
+        options.column = column;
+        EXPECT_EQ(run(options, comm, trip), expected);
+      }
+    }
+  }
+}
+
+TEST(RoundTrip, WorkFieldsOfThePlanAreZeroAndMayBeInputsAndOutputs) {
+  const mpi::Comm comm;
+  Plan<double> plan({.sizes = {12, 9, 10}, .grid = {1, comm.size()}}, device::open("host"), comm);
+  device::Stream stream(plan.device());
+  const std::vector<Complex*>& work = plan.own_work(3, "auto");
+  const std::int64_t size = plan.decomposition().spectral().size();
+  for (Complex* const field : work)
+    EXPECT_TRUE(std::all_of(field, field + plan.field_values(), [](const Complex& value) { return value == 0.0; }));
+  Spectral before;
+  for (int v = 0; v < 2; ++v) {
+    const auto u = field<double>(v, plan.decomposition().physical());
+    plan.forward({u.data()}, {work[static_cast<std::size_t>(v)]}, stream);
+    before.emplace_back(work[static_cast<std::size_t>(v)], work[static_cast<std::size_t>(v)] + size);
+  }
+  RoundTrip<double> trip;
+  trip.from = {work[0], work[1]};
+  trip.to = {work[0], work[1]};
+  trip.backward = trip.forward = 2;
+  trip.own_work = true;
+  for (int times = 0; times < 3; ++times) plan.run(trip, stream);
+  expect_near({{work[0], work[0] + size}, {work[1], work[1] + size}}, before, 1e-14);
+  trip.from = {work[0], work[1], work[2], work[0]};
+  trip.to = {work[0], work[1], work[2], work[0]};
+  trip.backward = trip.forward = 4;
+  EXPECT_THROW(plan.run(trip, stream), std::invalid_argument);
 }
 
 TEST(RoundTrip, OutputsMayBeTheInputs) {

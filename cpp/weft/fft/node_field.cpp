@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/device/shared.hpp"
+#include "weft/fft/meeting.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::fft {
@@ -44,39 +45,15 @@ struct NodeField<T>::State {
     return {field + box.first[2] * pitch + box.first[1] * row, box, row, pitch};
   }
 
-  // The traffic reported to the recorder for a transform that starts on the given side.
-  struct Told {
-    std::shared_ptr<const trace::Traffic> sends;
-    std::vector<std::shared_ptr<const trace::Traffic>> receives;  // by rank
-  };
-  Told told(Side first) const {
-    Told all;
-    const std::int64_t group = comm.group(comm.fresh_tag());
-    const auto bytes = [&](int from, int to) {
+  // What is reported of a transform that starts on the given side.
+  Meeting::Told told(Side first) const {
+    return meeting->told([&](int from, int to) {
       const auto rows = [&](int rank) { return decomposition.middle(rank); };
       const auto planes = [&](int rank) { return decomposition.spectral(rank); };
       const Box common =
           first == Side::rows ? intersection(rows(from), planes(to)) : intersection(planes(from), rows(to));
       return common.size() * static_cast<std::int64_t>(sizeof(Complex));
-    };
-    trace::Traffic sends;
-    sends.group = group;
-    sends.request = trace::fresh_request();
-    for (int rank = 0; rank < comm.size(); ++rank) {
-      trace::Traffic receive;
-      receive.group = group;
-      if (rank != comm.rank()) {
-        sends.sends.push_back({comm.world_rank(rank), bytes(comm.rank(), rank)});
-        receive.receives.push_back({comm.world_rank(rank), bytes(rank, comm.rank())});
-      }
-      all.receives.push_back(std::make_shared<const trace::Traffic>(std::move(receive)));
-    }
-    all.sends = std::make_shared<const trace::Traffic>(std::move(sends));
-    return all;
-  }
-
-  void wait_for_all(device::Stream& stream, const std::vector<std::shared_ptr<const trace::Traffic>>& traffic) {
-    for (const int rank : others) flags->arrived(rank, stream, traffic.at(static_cast<std::size_t>(rank)));
+    });
   }
 
   const Decomposition& decomposition;
@@ -84,11 +61,9 @@ struct NodeField<T>::State {
   mpi::Comm comm;
   std::int64_t pitch;
   device::SharedMemory memory;  // allocated by rank 0
-  std::vector<int> others;
-  std::unique_ptr<exchange::Ipc> flags;  // only its flags are used; it carries no values
-  std::optional<Side> last;              // the side on which the last transform began
-  Told from_rows, from_planes;
-  Told nothing;  // for signals without values
+  std::unique_ptr<Meeting> meeting;
+  std::optional<Side> last;  // the side on which the last transform began
+  Meeting::Told from_rows, from_planes;
 };
 
 template <class T>
@@ -110,16 +85,9 @@ NodeField<T>::NodeField(const Decomposition& decomposition, std::shared_ptr<devi
     if (comm.rank() != 0) s.memory = device::SharedMemory::open(s.device, handle);
   });
   s.memory.stop_sharing();
-  std::vector<exchange::Part> parts;
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    if (rank == comm.rank()) continue;
-    s.others.push_back(rank);
-    parts.push_back({rank, 0, 1, 0, 1});
-  }
-  s.flags = std::make_unique<exchange::Ipc>(s.device, comm, comm.fresh_tag(), std::move(parts), 1);
+  s.meeting = std::make_unique<Meeting>(s.device, comm);
   s.from_rows = s.told(Side::rows);
   s.from_planes = s.told(Side::planes);
-  s.nothing.receives.resize(static_cast<std::size_t>(comm.size()));
 }
 template <class T>
 NodeField<T>::~NodeField() = default;
@@ -139,7 +107,7 @@ void NodeField<T>::begin(Side first, device::Stream& stream) {
   // The part that this rank writes now was last read by this rank, unless the last transform had the same direction.
   if (s.last == first) {
     const trace::Span span("until read", trace::Category::mpi);
-    s.wait_for_all(stream, s.nothing.receives);
+    s.meeting->wait({}, stream);
   }
   s.last = first;
 }
@@ -148,14 +116,14 @@ template <class T>
 void NodeField<T>::pass(device::Stream& stream) {
   State& s = *state_;
   const trace::Span span("column exchange", trace::Category::mpi);
-  const typename State::Told& told = s.last == Side::rows ? s.from_rows : s.from_planes;
-  s.flags->publish(s.others, stream, told.sends);
-  s.wait_for_all(stream, told.receives);
+  const Meeting::Told& told = s.last == Side::rows ? s.from_rows : s.from_planes;
+  s.meeting->publish(told, stream);
+  s.meeting->wait(told, stream);
 }
 
 template <class T>
 void NodeField<T>::end(device::Stream& stream) {
-  state_->flags->publish(state_->others, stream, state_->nothing.sends);
+  state_->meeting->publish({}, stream);
 }
 
 template <class T>

@@ -11,7 +11,6 @@
 #include <memory>
 
 #include "weft/device/device.hpp"
-#include "weft/exchange/ipc.hpp"
 #include "weft/fft/block.hpp"
 #include "weft/fft/decomposition.hpp"
 #include "weft/mpi/comm.hpp"

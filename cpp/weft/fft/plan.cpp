@@ -14,6 +14,7 @@
 #include "weft/fft/host_stages.hpp"
 #include "weft/fft/node_field.hpp"
 #include "weft/fft/transpose.hpp"
+#include "weft/fft/work_fields.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::fft {
@@ -82,12 +83,14 @@ struct Plan<T>::State {
     if (of_column) column_exchange->use(*slots);
   }
 
-  // Allocates, on all ranks or on none, what runs with that many variables need. (collective)
+  // Allocates, on all ranks or on none, what runs with that many variables need, and exchanges of up to `most`.
+  // (collective)
   void prepare(const Held& held, int most, device::Stream& stream) {
     if (prepared.contains({held, most})) return;
     comm.together([&] {
       stream.synchronize();  // memory may be replaced by a larger one: wait for its users
       stages->prepare(held);
+      if (most == 0) return;
       if (!row_exchange->trivial()) row_exchange->reserve(most);
       column_exchange->reserve(most);
     });
@@ -120,6 +123,7 @@ struct Plan<T>::State {
   std::unique_ptr<exchange::Ipc> slots;
   std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
   std::unique_ptr<NodeField<T>> node_field;
+  std::unique_ptr<WorkFields<T>> own_work;
   std::unique_ptr<Stages<T>> stages;
   std::set<std::pair<Held, int>> prepared;  // the same on all ranks
   std::map<int, Recorded> recorded;         // by RoundTrip::recording
@@ -149,11 +153,15 @@ class Run {
     T scale_forward, scale_backward;
   };
 
-  Run(const Parts& parts, const RoundTrip<T>& trip, device::Stream& stream, Half half)
+  // shared: `work`, if all ranks have mapped it.
+  Run(const Parts& parts, const RoundTrip<T>& trip, const std::vector<Complex*>& work, WorkFields<T>* shared,
+      device::Stream& stream, Half half)
       : p_(parts),
         trip_(trip),
         stream_(stream),
         half_(half),
+        work_(work),
+        shared_(shared),
         spectral_(trip.spectral == 0 ? trip.forward : trip.spectral),
         plain_((trip.backward == 0 || trip.forward == 0) && !trip.before_y && !trip.physical && !trip.after_z &&
                !trip.after_y && trip.kept.empty()) {}
@@ -193,7 +201,7 @@ class Run {
   }
   Fields work(int first, int count, const Box& box) const {
     Fields fields;
-    for (int v = first; v < first + count; ++v) fields.push_back({whole(trip_.work[static_cast<std::size_t>(v)], box)});
+    for (int v = first; v < first + count; ++v) fields.push_back({whole(work_[static_cast<std::size_t>(v)], box)});
     return fields;
   }
   static Fields fields_of(const std::vector<Complex*>& data, const Box& box) {
@@ -208,6 +216,17 @@ class Run {
   void through(Transpose<T>& exchange, Toward toward, int variables, bool produce_all, bool consume_all,
                const Produce& produce, const Consume& consume) {
     const Box from = exchange.box(toward == Toward::middle ? Toward::end : Toward::middle), to = exchange.box(toward);
+    if (shared_ != nullptr) {
+      const auto in_middle = [&] {
+        Fields fields;
+        for (int v = 0; v < variables; ++v) fields.push_back(shared_->planes_of_all(v));
+        return fields;
+      };
+      produce(0, variables, toward == Toward::middle ? work(0, variables, from) : in_middle());
+      shared_->meet(toward, variables, stream_);
+      consume(0, variables, toward == Toward::middle ? in_middle() : work(0, variables, to));
+      return;
+    }
     if (variables <= p_.batch) {
       produce(0, variables, exchange.outgoing(toward, variables, stream_));
       exchange.carry(toward, variables, stream_);
@@ -353,6 +372,8 @@ class Run {
   const RoundTrip<T>& trip_;
   device::Stream& stream_;
   Half half_;
+  const std::vector<Complex*>& work_;
+  WorkFields<T>* shared_;
   bool past_physical_ = false;
   int spectral_;
   bool plain_;
@@ -428,14 +449,18 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
        "forward transforms need as many spectral fields to go to");
   need(trip.kept.empty() || static_cast<std::int64_t>(trip.kept.size()) == s.options.sizes.z,
        "kept must give the number of kx for every kz");
-  need(size(trip.work) >= work_fields(trip),
-       std::to_string(work_fields(trip)) + " work fields are needed, " + std::to_string(trip.work.size()) + " given");
-  s.prepare(held_by(trip, spectral), std::max({trip.backward, trip.forward, spectral}), stream);
+  need(!trip.own_work || s.own_work, "the plan has no work fields of its own");
+  const std::vector<Complex*>& work = trip.own_work ? s.own_work->own() : trip.work;
+  const bool shared = trip.own_work && s.own_work->shared() && trip.backward > 0 && trip.forward > 0;
+  const int needed = shared ? std::max(trip.backward, spectral) : work_fields(trip);
+  need(size(work) >= needed,
+       std::to_string(needed) + " work fields are needed, " + std::to_string(work.size()) + " given");
+  s.prepare(held_by(trip, spectral), shared ? 0 : std::max({trip.backward, trip.forward, spectral}), stream);
   s.busy = true;
   try {
     const typename Run<T>::Parts parts{s.decomposition, s.options.batch, *s.row_exchange, *s.column_exchange,
                                        *s.stages,       s.scale_forward, s.scale_backward};
-    const auto run = [&](Half half) { Run<T>(parts, trip, stream, half)(); };
+    const auto run = [&](Half half) { Run<T>(parts, trip, work, shared ? s.own_work.get() : nullptr, stream, half)(); };
     if (trip.recording != 0 && s.comm.size() == 1 && device::Graph::supported(*s.device) && !trace::enabled()) {
       s.replay(s.recorded[trip.recording], [&] { run(Half::first); }, stream);
       run(Half::second);
@@ -447,6 +472,20 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
     throw;
   }
   s.busy = false;
+}
+
+template <class T>
+const std::vector<std::complex<T>*>& Plan<T>::own_work(int count, const exchange::Asked& column) {
+  State& s = *state_;
+  bool shared = s.device->is_host() && s.comm.size() > 1 && s.row_exchange->trivial() &&
+                static_cast<int>(s.comm.node().size()) == s.comm.size();
+  if (shared) {
+    shared = std::ranges::any_of(exchange::candidates(column.text, *s.device, s.comm), [](const exchange::Choice& c) {
+      return c.path == exchange::Path::ipc && c.small_bytes == 0;
+    });
+  }
+  s.own_work = std::make_unique<WorkFields<T>>(s.decomposition, s.device, s.comm, count, shared);
+  return s.own_work->own();
 }
 
 template <class T>
@@ -575,10 +614,13 @@ std::int64_t Plan<T>::column_message_bytes(int variables) const {
 template <class T>
 std::map<std::string, std::int64_t> Plan<T>::memory_bytes() const {
   const State& s = *state_;
-  return {{"exchange buffers", (s.slots ? static_cast<std::int64_t>(s.slots->bytes()) : 0) +
-                                   (s.node_field ? s.node_field->bytes() : 0) + s.buffers->bytes() +
-                                   s.row_exchange->own_bytes() + s.column_exchange->own_bytes()},
-          {"panels", s.stages->memory_bytes()}};
+  std::map<std::string, std::int64_t> bytes{
+      {"exchange buffers", (s.slots ? static_cast<std::int64_t>(s.slots->bytes()) : 0) +
+                               (s.node_field ? s.node_field->bytes() : 0) + s.buffers->bytes() +
+                               s.row_exchange->own_bytes() + s.column_exchange->own_bytes()},
+      {"panels", s.stages->memory_bytes()}};
+  if (s.own_work) bytes["work"] = s.own_work->bytes();
+  return bytes;
 }
 
 template class Plan<float>;

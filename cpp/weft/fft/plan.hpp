@@ -108,6 +108,8 @@ struct RoundTrip {
   // `from`, which is then overwritten; otherwise `work` and `from` must be disjoint. `to` may contain fields of `from`
   // and of `work`, physical_to those of physical_from.
   std::vector<Complex*> work;
+  // Whether to use the fields of Plan::own_work, for which the same holds, instead of `work`.
+  bool own_work = false;
 
   // If not 0, all runs with this number belong to the same trip and enqueue the same work up to `physical`. On a single
   // GPU this work is recorded in the second of these runs and then replayed as one launch, except while a trace shows
@@ -137,6 +139,10 @@ class Plan {
   // std::invalid_argument if the numbers of variables are inconsistent or there is too little work memory;
   // std::logic_error from within a pointwise function of this plan. (collective)
   void run(const RoundTrip<T>& trip, device::Stream& stream);
+  // Allocates `count` work fields, which are 0, for runs that ask for them; between runs they are the caller's. Slabs
+  // on one node's processors share them (work_fields.hpp), and round trips then exchange nothing, unless `column`, the
+  // exchange as requested, excludes path ipc. (collective)
+  const std::vector<Complex*>& own_work(int count, const exchange::Asked& column);
   // The number of work fields that run() needs: none if `batch` covers all variables of every stage.
   int work_fields(const RoundTrip<T>& trip) const;
   std::int64_t field_values() const;  // complex values per field
@@ -156,7 +162,7 @@ class Plan {
   // The chosen ways, and whether there is more than one way to transform whole fields here.
   const Ways& ways() const;
   bool has_ways() const;
-  // Memory of this rank in bytes, by name: "exchange buffers", "panels", "transforms".
+  // Memory of this rank in bytes, by name: "exchange buffers", "panels", "work".
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:

@@ -68,6 +68,7 @@ struct Solver<T>::Impl {
     part.box = options.box;
     part.x = {own.first[0], own.count[0]};
     part.z = {own.first[2], own.count[2]};
+    work_fields = plan->own_work(5 + 3 * scalar_count(), options.column);
     comm.together([&] {
       set_up();
       real_plane = std::make_unique<RealPlane<T>>(part, plan->decomposition(), plan->column(), options.device);
@@ -86,10 +87,7 @@ struct Solver<T>::Impl {
     if (options.scheme == Scheme::rk4) sums = device::Array<Complex>(device, modes * (3 + scalars));
     for (const ScalarOptions& scalar : options.scalars)
       sources.emplace_back(device, scalar.gradient == std::array<double, 3>{} ? 0 : modes);
-    const std::size_t work_size = plan->field_values();
-    work = device::Array<Complex>(device, work_size * (5 + 3 * scalars));
-    for (device::Array<Complex>* array : {&fields, &sums, &work}) array->zero();
-    for (int f = 0; f < 5 + 3 * scalars; ++f) work_fields.push_back(work.data() + f * work_size);
+    for (device::Array<Complex>* array : {&fields, &sums}) array->zero();
 
     wavenumbers.emplace(device, options.box);
     wavenumbers->set(
@@ -213,7 +211,7 @@ struct Solver<T>::Impl {
     trip.spectral = 4 + 2 * scalars;
     trip.after_y = [this, stage](const fft::Block<Complex>& block, device::Stream& s) { advance(stage, block, s); };
     if (!last) trip.to.assign(work_fields.begin(), work_fields.begin() + 3 + scalars);
-    trip.work = work_fields;
+    trip.own_work = true;
     trip.kept = kept_x;
     trip.concurrent = true;
     trip.recording = 1 + stage;  // what depends on the time step comes after the products
@@ -451,7 +449,7 @@ struct Solver<T>::Impl {
   ModeList<T> forced;
   device::Array<std::int32_t> kept;
   std::vector<std::int64_t> kept_x;  // [Nz] modes of the longest row of each kz
-  device::Array<Complex> fields, sums, work;
+  device::Array<Complex> fields, sums;
   std::vector<device::Array<Complex>> sources;  // by scalar, empty without a mean gradient
   std::vector<Complex*> work_fields;
   std::optional<Tables<T>> wavenumbers;
@@ -565,7 +563,6 @@ std::map<std::string, std::int64_t> Solver<T>::memory_bytes() const {
   const Impl& s = *impl_;
   std::map<std::string, std::int64_t> bytes = s.plan->memory_bytes();
   bytes["fields"] = static_cast<std::int64_t>(s.fields.bytes());
-  bytes["work"] = static_cast<std::int64_t>(s.work.bytes());
   if (!s.sums.empty()) bytes["Runge-Kutta sums"] = static_cast<std::int64_t>(s.sums.bytes());
   std::int64_t sources = 0;
   for (const auto& source : s.sources) sources += static_cast<std::int64_t>(source.bytes());
