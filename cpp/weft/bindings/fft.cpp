@@ -259,7 +259,7 @@ void bind_fft(nb::module_& m) {
         if (backend == "host") {
           for (int which = 0; which < std::max(1, fft::host_libraries()); ++which) {
             const fft::HostLibrary& library = fft::host_library(which);
-            if (library.measured) continue;
+            if (library.measured || library.own) continue;
             found.push_back(library_of(library.name, library.version, library.path, library.problem));
           }
         } else {

@@ -37,6 +37,9 @@ constexpr std::int64_t columns_bytes = 32 << 10;
 // If there are several ranks, a rank's part is transformed in place only up to this size, because the exchange copies
 // it once more.
 constexpr std::int64_t slab_bytes = 4 << 20;
+// The number of rows that weft's own transforms take at a time.
+template <class T>
+constexpr std::int64_t row_group = HostLibrary::group_bytes / static_cast<std::int64_t>(sizeof(T));
 // One thread per this many values: with fewer, starting the thread would take longer than its work.
 constexpr std::int64_t values_per_thread = 4096;
 
@@ -281,7 +284,7 @@ void HostStages<T>::field_columns(Kind kind, Complex* modes, std::int64_t width,
 }
 
 template <class T>
-std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz) const {
+std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz, int library) const {
   const std::int64_t row = decomposition_.sizes().x * static_cast<std::int64_t>(sizeof(T));
   if (row * ny * nz <= ahead_from_bytes) return ny;
   // The number of rows is such that every group starts at an address where SIMD instructions can be used.
@@ -289,8 +292,11 @@ std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz) const
     return rows * row % simd_alignment != 0 ||
            rows * decomposition_.modes_x() * static_cast<std::int64_t>(sizeof(Complex)) % simd_alignment != 0;
   };
-  const std::int64_t least = misaligned(1) && !misaligned(2) && ny % 2 == 0 ? 2 : 1;
-  std::int64_t rows = std::clamp<std::int64_t>(ahead_bytes / row / least * least, least, ny);
+  const std::int64_t least = host_library(library).own                        ? row_group<T>
+                             : misaligned(1) && !misaligned(2) && ny % 2 == 0 ? 2
+                                                                              : 1;
+  if (ny % least != 0) return ny;
+  std::int64_t rows = std::max(ahead_bytes / row / least * least, least);
   while (ny % rows != 0) rows -= least;
   return rows;
 }
@@ -337,7 +343,7 @@ template <class T>
 template <class Then>
 void HostStages<T>::rows_forward(const T* points, Complex* modes, std::int64_t plane, std::int64_t ny, std::int64_t nz,
                                  T scale, int library, const Then& then) {
-  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, some = rows_at_once(ny, nz);
+  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, some = rows_at_once(ny, nz, library);
   const auto row_at = [&](std::int64_t row) { return modes + row / ny * plane + row % ny * half; };
   const LinesShape lines = LinesShape::contiguous(Kind::r2c, static_cast<int>(nx), some);
   in_shares(shares(nz, threads(nx * ny * nz)), [&](int thread, std::int64_t begin, std::int64_t end) {
@@ -360,7 +366,7 @@ template <class T>
 template <class First>
 void HostStages<T>::rows_backward(Complex* modes, T* points, std::int64_t plane, std::int64_t ny, std::int64_t nz,
                                   T scale, int library, const First& first) {
-  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, some = rows_at_once(ny, nz);
+  const std::int64_t nx = decomposition_.sizes().x, half = nx / 2 + 1, some = rows_at_once(ny, nz, library);
   const auto row_at = [&](std::int64_t row) { return modes + row / ny * plane + row % ny * half; };
   LinesShape lines = LinesShape::contiguous(Kind::c2r, static_cast<int>(nx), some);
   lines.overwrites = true;
@@ -489,8 +495,9 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, Worker& worker, const Bloc
   block.variables = std::max({backward + static_cast<int>(pass.physical_from.size()), pass.forward,
                               static_cast<int>(pass.physical_to.size())});
   const std::int64_t length = padded<T>(nx);
-  const std::int64_t together = std::clamp<std::int64_t>(
-      rows_bytes / (block.variables * length * static_cast<std::int64_t>(sizeof(T))), 1, count);
+  const std::int64_t most = rows_bytes / (block.variables * length * static_cast<std::int64_t>(sizeof(T)));
+  const std::int64_t group = host_library(library_).own ? row_group<T> : 1;
+  const std::int64_t together = std::min(std::max(most / group, std::int64_t{1}) * group, count);
   block.y_stride = block.z_stride = length;
   block.variable_stride = together * length;
   block.data = at_least(worker.points, block.variables * block.variable_stride);
@@ -507,7 +514,9 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, Worker& worker, const Bloc
         Complex* const row = modes_at(v) + r * pitch;
         std::fill(row + decomposition_.modes_x(), row + nx / 2 + 1, Complex(0));
       }
-      plan(worker, {Kind::c2r, nx, some, 1, pitch, 1, length})(modes_at(v), block.row(v, 0, 0));
+      LinesShape lines{Kind::c2r, nx, some, 1, pitch, 1, length};
+      lines.overwrites = true;
+      plan(worker, lines)(modes_at(v), block.row(v, 0, 0));
     }
     int v = backward;
     for (const T* field : pass.physical_from) load(block, v++, {whole(const_cast<T*>(field), all)}, T(1));
@@ -525,8 +534,9 @@ void HostStages<T>::rows_of_fields(const PhysicalPass<T>& pass, Worker& worker, 
   const auto nx = static_cast<int>(decomposition_.sizes().x);
   const bool along_z = points.count[1] == 1;
   const std::int64_t count = points.count[along_z ? 2 : 1], pitch = along_z ? modes.z_stride : modes.y_stride;
-  const std::int64_t most =
-      std::clamp<std::int64_t>(ahead_bytes / (nx * static_cast<std::int64_t>(sizeof(T))), 1, count);
+  const std::int64_t group = host_library(library_).own ? row_group<T> : 1;
+  const std::int64_t most = std::min(
+      std::max(ahead_bytes / (nx * static_cast<std::int64_t>(sizeof(T))) / group, std::int64_t{1}) * group, count);
   for (int v = 0; v < pass.forward; ++v) {
     const Piece<T> field =
         whole(const_cast<T*>(pass.physical_from[static_cast<std::size_t>(v)]), decomposition_.physical());

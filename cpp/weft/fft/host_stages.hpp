@@ -80,8 +80,8 @@ class HostStages final : public Stages<T> {
   // Transforms `width` neighbouring columns along z in place; their elements are `plane` apart.
   void field_columns(Kind kind, Complex* modes, std::int64_t width, std::int64_t plane, int library);
   HostField<T> plan_3d(Kind kind, int library) const;
-  // For a field transformed by planes: how many rows along x one call transforms.
-  std::int64_t rows_at_once(std::int64_t ny, std::int64_t nz) const;
+  // For a field transformed by planes: how many rows along x one call of the library transforms.
+  std::int64_t rows_at_once(std::int64_t ny, std::int64_t nz, int library) const;
   template <class V>
   V* at_least(device::Array<V>& memory, std::int64_t values) const;
   // The number of threads to use for that many values.

@@ -9,10 +9,12 @@
 #include <sstream>
 #include <stdexcept>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "weft/device/disk_cache.hpp"
 #include "weft/device/dynamic_library.hpp"
+#include "weft/fft/simd_lines.hpp"
 #include "weft/fft/wisdom.hpp"
 
 namespace weft::fft {
@@ -209,8 +211,21 @@ std::vector<Opened> with_measured(std::vector<Opened> all) {
   return all;
 }
 
+// Adds weft's own transforms, unless the user asked for a certain library.
+std::vector<Opened> with_own(std::vector<Opened> all) {
+  const char* variable = std::getenv("WEFT_FFT");
+  const bool any = variable == nullptr || *variable == '\0' || std::string(variable) == "auto";
+  if (!any || !all.front().problem.empty()) return all;
+  Opened own = all.front();
+  own.name = "weft";
+  own.backward_3d = false;
+  own.own = true;
+  all.push_back(std::move(own));
+  return all;
+}
+
 const std::vector<Opened>& opened() {
-  static const std::vector<Opened> libraries = with_measured(open_libraries());
+  static const std::vector<Opened> libraries = with_own(with_measured(open_libraries()));
   return libraries;
 }
 
@@ -295,10 +310,46 @@ Steps steps_of(const FieldShape& shape) {
           !forward,   shape.modes()};
 }
 
+// A plan for weft's own transforms; without a function if there is none for this shape.
+template <class T>
+HostPlan own_plan(const LinesShape& shape) {
+  struct Rows {
+    LinesShape shape;
+    SimdRows<T> lines;
+  };
+  struct Columns {
+    LinesShape shape;
+    SimdColumns<T> lines;
+  };
+  using Complex = std::complex<T>;
+  if (shape.kind == Kind::forward || shape.kind == Kind::backward) {
+    if (shape.distance_in != 1 || shape.distance_out != 1 || !SimdColumns<T>::can(shape.n)) return {};
+    auto* const plan = new Columns{shape, SimdColumns<T>(shape.n, shape.kind == Kind::backward)};
+    return {plan, plan, [](void* made, void* in, void* out) {
+              const auto& [s, lines] = *static_cast<const Columns*>(made);
+              lines(static_cast<const Complex*>(in), s.stride_in, static_cast<Complex*>(out), s.stride_out, s.count);
+            }};
+  }
+  if (shape.stride_in != 1 || shape.stride_out != 1 || !SimdRows<T>::can(shape.n)) return {};
+  auto* const plan = new Rows{shape, SimdRows<T>(shape.n)};
+  return {
+      plan, plan, [](void* made, void* in, void* out) {
+        const auto& [s, lines] = *static_cast<const Rows*>(made);
+        if (s.kind == Kind::r2c)
+          lines.forward(static_cast<const T*>(in), s.distance_in, static_cast<Complex*>(out), s.distance_out, s.count);
+        else
+          lines.backward(static_cast<const Complex*>(in), s.distance_in, static_cast<T*>(out), s.distance_out, s.count);
+      }};
+}
+
 template <class Shape>
 HostPlan make_plan(const Shape& shape, bool single, int which) {
   const Opened& library = opened().at(static_cast<std::size_t>(which));
   if (!library.problem.empty()) throw std::runtime_error(library.problem);
+  if constexpr (std::is_same_v<Shape, LinesShape>) {
+    const HostPlan own = !library.own ? HostPlan{} : single ? own_plan<float>(shape) : own_plan<double>(shape);
+    if (own.execute != nullptr) return own;
+  }
   const Functions& functions = library.functions[single ? 1 : 0];
   const Steps steps = steps_of(shape);
   const auto rank = static_cast<int>(steps.transformed.size()), repeats = static_cast<int>(steps.repeated.size());

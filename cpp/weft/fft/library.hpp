@@ -1,5 +1,5 @@
-// The host's libraries for Fourier transforms, opened at run time: Intel MKL and FFTW, both through FFTW3's interface.
-// They transform batches of lines, and whole fields.
+// The host's libraries for Fourier transforms: Intel MKL and FFTW, opened at run time, both through FFTW3's interface,
+// and weft's own SIMD transforms (simd_lines.hpp). They transform batches of lines, and the opened ones whole fields.
 //
 // They do not transpose, scale or use threads. A plan runs on the calling thread. Forward transforms use exp(-2 pi i
 // jk/n), and no transform divides by n (FFTW 3 manual, section 4.8.1).
@@ -61,7 +61,7 @@ struct FieldShape {
 
 // An open library, or why there is none.
 struct HostLibrary {
-  std::string name;       // "mkl", "fftw" or "fftw-measured"
+  std::string name;       // "mkl", "fftw", "fftw-measured" or "weft"
   std::string version;    // "2026.2", "3.3.10-sse2-avx"
   std::string path;       // of the file
   std::string problem;    // why there is no library, and what to install; empty if there is one
@@ -69,11 +69,15 @@ struct HostLibrary {
   // Whether its 3-D c2r gives the same result as transforms line by line for all coefficients, including those that do
   // not belong to a real field. True for FFTW, not for MKL.
   bool backward_3d = false;
+  // weft's own transforms, which take lines in groups of group_bytes, one value of each; the first library takes the
+  // lines for which there are none. Not for whole fields.
+  bool own = false;
+  static constexpr std::int64_t group_bytes = 64;
 };
 // Opened by the first call, and kept open. The environment variable WEFT_FFT chooses: auto (the default: MKL and FFTW,
-// in this order, if installed), mkl, fftw, or the file of a library. Libraries are searched in the folders of
-// WEFT_FFT_PATH (separated by colons; the Python package adds its own), then by the loader. Never throws: check
-// `problem`, which only the first library has.
+// in this order, if installed, then weft's own), mkl, fftw, or the file of a library (without weft's own). Libraries
+// are searched in the folders of WEFT_FFT_PATH (separated by colons; the Python package adds its own), then by the
+// loader. Never throws: check `problem`, which only the first library has.
 const HostLibrary& host_library(int which = 0);
 int host_libraries();  // how many there are
 

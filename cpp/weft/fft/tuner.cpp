@@ -358,6 +358,7 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
     add({Method::panels, tuning.chosen.library});
     for (int library = 0; others && library < host_libraries(); ++library) {
       add({Method::planes, library});
+      if (host_library(library).own) continue;
       if (timed == Timed::forward || host_library(library).backward_3d) add({Method::plan_3d, library});
     }
     tuning.chosen = keep(what, candidates, timed);
