@@ -90,7 +90,7 @@ class Poisson:
     for straight elements that are not parallelepipeds, too; the two results differ by rounding. Unless it is stored,
     the metric of a parallelepiped is constant. ``kernels``: ``portable`` (the same source for all devices), ``simd``
     (for hosts only), or ``auto``. ``threads``: the thread blocks of the portable kernels, ``points``, ``columns``,
-    ``matrices`` (orders 3 and 7 in double precision), or ``auto``. ``dirichlet``: the boundaries whose points are
+    ``matrices`` (orders 3, 7 and 15 in double precision), or ``auto``. ``dirichlet``: the boundaries whose points are
     removed (their value is 0, or see ``lift``): ``True`` for all, ``False`` for none, or their names; the others are
     natural. ``exchange``: ``auto`` (timed, separately for halo and gather), ``schedule`` or ``schedule:path``;
     ``exchange_cache``: store the timings on disk for the next run on the same mesh, ranks and machine.

@@ -205,7 +205,9 @@ INSTANTIATE_TEST_SUITE_P(
                     GpuCase{12, Threads::columns, trilinear, 4, rounding(12, trilinear)},
                     GpuCase{13, Threads::columns, stored, 4}, GpuCase{14, Threads::columns, stored, 4},
                     GpuCase{15, Threads::columns, stored, 4}, GpuCase{3, Threads::matrices, trilinear, 4},
-                    GpuCase{3, Threads::matrices, affine, 4}, GpuCase{7, Threads::matrices, trilinear, 4}));
+                    GpuCase{3, Threads::matrices, affine, 4}, GpuCase{7, Threads::matrices, trilinear, 4},
+                    GpuCase{15, Threads::matrices, trilinear, 6, rounding(15, trilinear)},
+                    GpuCase{15, Threads::matrices, affine, 6, rounding(15, affine)}));
 
 // The kernels launched are those of the cases above.
 TEST(PoissonLocalOperator, TakesElementsOfEveryShapeOnAGpu) {

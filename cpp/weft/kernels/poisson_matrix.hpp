@@ -1,15 +1,18 @@
-// y_L = (S_L + lambda W) Z x by products of matrices, for elements whose metric is recomputed and n = 4 or 8 points per
-// line. Arguments are those of the *_2d kernels of poisson.hpp; the index must be given.
+// y_L = (S_L + lambda W) Z x by products of matrices, for elements whose metric is recomputed and n = 4, 8 or 16 points
+// per line (poisson_layers.hpp). Arguments are those of the *_2d kernels of poisson.hpp; the index must be given.
 //
-// A warp holds a layer of points as an 8 x 8 matrix, of one element or of several next to each other; each thread has
-// two neighbouring points along r. Derivatives along r and s are products of matrices, for which some GPUs have FP64
-// tensor cores; along t, each thread differentiates its own columns. Therefore lines need not pass through shared
-// memory, and the warps of a block do not wait for each other.
+// With n = 4 or 8, a warp holds a layer of points as an 8 x 8 matrix, of one element or of several next to each other;
+// each thread has two neighbouring points along r. Derivatives along r and s are products of matrices, for which some
+// GPUs have FP64 tensor cores; along t, each thread differentiates its own columns. Therefore lines need not pass
+// through shared memory, and the warps of a block do not wait for each other.
 //
 //   u_r = u D^T and u_s = D u; with the fluxes f_r, f_s and f_t, y = f_r D + D^T f_s + f_t D
 //
 // weft_multiply_transposed takes the transpose of its right factor, so layers of u and f_s are transposed through
 // shared memory.
+#if WEFT_N == 15
+#include "weft/kernels/poisson_layers.hpp"
+#else
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/even_odd.hpp"
 #include "weft/kernels/memory_hints.hpp"
@@ -175,10 +178,11 @@ WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitt
 }
 
 }  // namespace
+#endif
 
-// Registers per thread such that a multiprocessor holds 12 blocks of one warp, or 16.
+// Registers per thread such that a multiprocessor holds 12 warps, or 16.
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for < threads, sm_100 ? 248 : 168 >)
+#define WEFT_MIN_BLOCKS (blocks_for < threads, (n == 16 ? sm_80 : sm_100) ? 248 : 168 >)
 WEFT_KERNEL(poisson_trilinear_matrix, threads,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
@@ -187,6 +191,9 @@ WEFT_KERNEL(poisson_trilinear_matrix, threads,
                                     TrilinearColumns{maps, reference + n * n, nodes, nullptr}, reference,
                                     inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
 }
+#if WEFT_N == 15
+WEFT_LAUNCH_SHARED(poisson_trilinear_matrix, launch_bytes<TrilinearColumns>);
+#endif
 
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS (blocks_for < threads, n == 4 ? 128 : sm_80 ? 248 : 168 >)
@@ -199,3 +206,6 @@ WEFT_KERNEL(poisson_affine_matrix, threads,
                                     AffineColumns{{metrics, reference + n * n + n, nullptr}, nodes}, reference,
                                     inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
 }
+#if WEFT_N == 15
+WEFT_LAUNCH_SHARED(poisson_affine_matrix, launch_bytes<AffineColumns>);
+#endif

@@ -43,6 +43,14 @@ int shared_bytes_per_element(int order, Threads threads, int scalar_bytes) {
          (threads == Threads::points ? 4 * n * n * n : n * (n * layers + padding) + layers * (n * n + padding));
 }
 
+// For these, kernels/CMakeLists.txt has units of poisson_matrix.
+constexpr std::array matrix_orders{3, 7, 15};
+std::string matrix_orders_text() {
+  std::string text;
+  for (const int order : matrix_orders) text += (text.empty() ? "" : ", ") + std::to_string(order);
+  return text;
+}
+
 template <class T>
 std::vector<T> converted(std::span<const double> values) {
   return std::vector<T>(values.begin(), values.end());
@@ -129,13 +137,14 @@ void check_geometry(Geometry geometry, const mesh::Mesh& mesh) {
     throw std::invalid_argument("poisson: geometry = '" + name(geometry) + "' cannot hold a coefficient; use 'stored'");
 }
 
-bool matrices_fit(int order, int scalar_bytes) { return scalar_bytes == 8 && (order == 3 || order == 7); }
+bool matrices_fit(int order, int scalar_bytes) {
+  return scalar_bytes == 8 && std::ranges::count(matrix_orders, order) > 0;
+}
 
-// For matrices: warps, as in kernels/poisson_matrix.hpp.
 int threads_per_element(int order, Threads threads, int scalar_bytes) {
   const int n = order + 1;
   if (threads == Threads::points) return n * n * n;
-  if (threads == Threads::matrices) return 32 / ((8 / n) * (8 / n));
+  if (threads == Threads::matrices) return n * n / 2;  // two columns each
   return one_chunk(n, scalar_bytes) ? n * n : 2 * n * ((n + 1) / 2);
 }
 
@@ -143,7 +152,7 @@ int elements_per_block(int order, Threads threads, int scalar_bytes) {
   const int each = threads_per_element(order, threads, scalar_bytes);
   const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
   if (threads == Threads::points) return device::elements_per_block(each, shared, 320);
-  if (threads == Threads::matrices) return 32 / each;
+  if (threads == Threads::matrices) return std::max(1, 32 / each);  // a warp at least
   // Warps of a block wait for each other at barriers, so the smallest block that uses its lanes well is best.
   int tile = 1;
   while (tile * each < 63 || tile * each < 25 * ((tile * each + 31) / 32)) ++tile;
@@ -166,8 +175,8 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
     throw std::invalid_argument("poisson: blocks with one thread per point support orders up to 9, not " +
                                 std::to_string(options.order) + "; use columns");
   if (threads_ == Threads::matrices && !matrices_fit(options.order, sizeof(T)))
-    throw std::invalid_argument(
-        "poisson: threads = 'matrices' exist for orders 3 and 7 in double precision; use 'columns'");
+    throw std::invalid_argument("poisson: threads = 'matrices' exist for orders " + matrix_orders_text() +
+                                " in double precision; use 'columns'");
   // The matrix kernels move two values at once, and vectors stored by points, which may be a user's, need not be
   // aligned for that.
   if (threads_ == Threads::matrices && index.empty()) threads_ = Threads::columns;
