@@ -81,7 +81,11 @@ void copy_common(const Piece<V>& to, const Piece<V>& from, T scale, Kept kept = 
   const Box common = intersection(to.box, from.box);
   if (common.empty()) return;
   const auto [x, y, z] = common.first;
-  const std::int64_t next = common.count[1] > 1 ? from.y_stride : from.z_stride;
+  // As many rows ahead as memory delivers during its latency.
+  constexpr std::int64_t ahead_bytes = 4096, most_ahead = 8;
+  const std::int64_t row_bytes = common.count[0] * static_cast<std::int64_t>(sizeof(V));
+  const std::int64_t next = (common.count[1] > 1 ? from.y_stride : from.z_stride) *
+                            std::clamp<std::int64_t>(ahead_bytes / row_bytes, 1, most_ahead);
   for (std::int64_t k = z; k < z + common.count[2]; ++k) {
     const std::int64_t count = kept_of(kept, k, x, common.count[0]);
     if (count == 0) continue;
