@@ -24,7 +24,7 @@ void run_fields(const SimdElements<T>& d, const space::Plan& plan, Sweep* sweeps
         sweep->ahead.start(plan.ahead[b + 1], plan.ahead[b + 2], n * n);
       else
         sweep->ahead.start(0, 0, 1);
-      apply_block<N, T>(d, *sweep, b, U, Q);
+      apply_block<N, T>(d, *sweep, b, U, Q, [] {});
       for (std::int64_t a = plan.after_begin[b]; a < plan.after_begin[b + 1]; ++a) sweep->after(plan.after[a]);
       sweep->finish_block();
     }

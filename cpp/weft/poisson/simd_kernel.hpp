@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "weft/mesh/shape.hpp"
 #include "weft/simd/ahead.hpp"
@@ -35,6 +34,10 @@ using space::Vec3;
 // For at most as many vectors as a CG iteration with a preconditioner reads.
 template <class T>
 using Ahead = simd::Ahead<T, 5>;
+
+// The cache into which the entries of the next block are prefetched: the first if they fit into it.
+template <int n>
+inline constexpr int ahead_cache = n <= 4 ? 1 : 2;
 
 template <class T>
 struct SimdElements;
@@ -305,7 +308,7 @@ __attribute__((noinline)) void planes(const SimdElements<T>& d, std::int64_t blo
     }
 #pragma GCC unroll 1
     for (int j = 0; j < n; ++j) {
-      ahead.template step<(n <= 4 ? 1 : 2)>();
+      ahead.template step<ahead_cache<n>>();
       V u[n], ur[n];
       WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = Uk[j * n + i];
       rows.line();
@@ -366,7 +369,7 @@ __attribute__((noinline)) void box_planes(const SimdElements<T>& d, std::int64_t
     }
 #pragma GCC unroll 1
     for (int j = 0; j < n; ++j) {
-      ahead.template step<(n <= 4 ? 1 : 2)>();
+      ahead.template step<ahead_cache<n>>();
       V u[n];
       WEFT_UNROLL_ALL for (int i = 0; i < n; ++i) u[i] = Uk[j * n + i];
       const V scale = rr_k * d.weights[j];
@@ -383,31 +386,31 @@ __attribute__((noinline)) void box_planes(const SimdElements<T>& d, std::int64_t
 //   keep(entries)        takes the sums from a copy of `entries`. In a copy, pointers and sums stay in registers;
 //                        otherwise the compiler must assume that any store to a vector changes them
 //   ahead                prefetches the entries that the next block touches first
-template <int N, class T, class Sweep>
+// column_ahead() is called before each column is read or added to.
+template <int N, class T, class Sweep, class ColumnAhead>
 WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std::int64_t block, Vec<T>* __restrict__ U,
-                                    Vec<T>* __restrict__ Q) {
+                                    Vec<T>* __restrict__ Q, ColumnAhead&& column_ahead) {
   using V = Vec<T>;
   constexpr int n = N + 1, stride = plane_stride<n>;
   const space::BlockColumns<n, T> columns(d.blocks, block);
-  // Short columns do not repay the copies.
-  constexpr bool copied = n > 6;
-  using Entries = std::conditional_t<copied, typename Sweep::Entries, typename Sweep::Entries&>;
 
   const mesh::Shape shape = d.shapes[block];
   const bool box = shape == mesh::Shape::box;
 
+  typename Sweep::Entries at = sweep.entries;
+  const T* const source = sweep.source();
   FactorsAhead<n, T> first(d, block, 0);
-  space::for_columns<n>([&](int ij, auto column) {
+  space::for_columns<n>([&](int ij, auto column) WEFT_LAMBDA_INLINE {
     first.step();
+    column_ahead();
     V u[n], q[n];
-    Entries at = sweep.entries;
-    columns.read(sweep.source(), column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return at.read(entry); });
-    if constexpr (copied) sweep.keep(at);
+    columns.read(source, column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return at.read(entry); });
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k];
     if (box) return;
     contract<n, T>(d.forward, u, q);
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) Q[k * stride + ij] = q[k];
   });
+  sweep.keep(at);
 
   V tt{};
   if (box) {
@@ -418,9 +421,12 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
     d.planes.of(shape)(d, block, sweep.ahead, U, Q);
   }
 
+  at = sweep.entries;
+  T* const target = sweep.target();
   FactorsAhead<n, T> last(d, block, 5 * n * n);
-  space::for_columns<n>([&](int ij, auto column) {
+  space::for_columns<n>([&](int ij, auto column) WEFT_LAMBDA_INLINE {
     last.step();
+    column_ahead();
     V u[n], q[n];
     if (box) {
       const V scale = tt * (d.weights[ij % n] * d.weights[ij / n]);
@@ -431,10 +437,9 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
       contract<n, T>(d.transposed, q, u);
       WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) u[k] += U[k * stride + ij];
     }
-    Entries at = sweep.entries;
-    columns.add(sweep.target(), column, u, [&](std::int64_t entry, V v) WEFT_LAMBDA_INLINE { at.write(entry, v); });
-    if constexpr (copied) sweep.keep(at);
+    columns.add(target, column, u, [&](std::int64_t entry, V v) WEFT_LAMBDA_INLINE { at.write(entry, v); });
   });
+  sweep.keep(at);
 }
 
 }  // namespace weft::poisson

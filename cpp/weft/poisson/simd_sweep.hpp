@@ -157,13 +157,13 @@ struct CgSweep {
                    [&](std::int64_t i, auto&& in, auto&&) WEFT_LAMBDA_INLINE { at.products(i, in(at.v + i), in); });
     keep(at);
   }
-  void completed_ahead(Range range) const {
-    constexpr int line = 64 / static_cast<int>(sizeof(T));
-    for (std::int64_t i = range.begin; i < range.end; i += line) {
-      __builtin_prefetch(entries.p + i, 0, 3);
-      __builtin_prefetch(entries.v + i, 1, 3);
-      __builtin_prefetch(entries.r + i, 0, 3);
-    }
+  static constexpr int line = 64 / static_cast<int>(sizeof(T));
+  // Prefetches what after() reads of a cache line. cache: as in simd::Ahead.
+  template <int cache>
+  WEFT_ALWAYS_INLINE void completed_ahead(std::int64_t entry) const {
+    __builtin_prefetch(entries.p + entry, 0, 4 - cache);
+    __builtin_prefetch(entries.v + entry, 1, 4 - cache);
+    __builtin_prefetch(entries.r + entry, 0, 4 - cache);
   }
   // Adds the sums in vector registers to those in double precision, after every block.
   void finish_block() {
@@ -249,28 +249,54 @@ struct ChebyshevSweep {
   void finish_block() {}
 };
 
-// Whether the entries that the next block touches last are prefetched, too; those that it also touches first are in
-// cache by then. There are few enough for the first-level cache up to N = 3.
-template <int N>
-inline constexpr bool completed_ahead = N <= 3;
+// Prefetches what a sweep reads of the entries that the next block touches last, a cache line of each vector per step.
+template <class Sweep>
+class CompletedAhead {
+ public:
+  CompletedAhead(const Sweep& sweep, const space::Plan& plan, std::int64_t next)
+      : sweep_(sweep),
+        at_(plan.after.data() + plan.after_begin[next]),
+        stop_(plan.after.data() + plan.after_begin[next + 1]),
+        entry_(at_ == stop_ ? 0 : at_->begin) {}
+  template <int cache>
+  WEFT_ALWAYS_INLINE void step() {
+    if (at_ == stop_) return;
+    sweep_.template completed_ahead<cache>(entry_);
+    entry_ += Sweep::line;
+    if (entry_ >= at_->end && ++at_ != stop_) entry_ = at_->begin;
+  }
+
+ private:
+  const Sweep& sweep_;
+  const Range *at_, *stop_;
+  std::int64_t entry_;
+};
 
 // Runs a sweep over blocks. scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Sweep>
 void run_blocks(const SimdElements<T>& d, const space::Plan& plan, Sweep& sweep, Range chunk, T* scratch) {
-  constexpr int n = N + 1;
+  constexpr int n = N + 1, cache = ahead_cache<n>;
+  // A sweep that sums afterwards reads so many vectors that its prefetches are spread over all passes of a block;
+  // during the planes alone, they would fill the queue of outstanding misses.
+  constexpr bool many = requires { &Sweep::template completed_ahead<cache>; };
   Vec<T>* const U = reinterpret_cast<Vec<T>*>(scratch);
   Vec<T>* const Q = U + n * plane_stride<n> + scratch_gap;
   for (std::int64_t b = chunk.begin; b < chunk.end; ++b) {
     sweep.before(plan.before[b]);
     if (b + 1 < chunk.end)
-      sweep.ahead.start(plan.ahead[b + 1], plan.ahead[b + 2], n * n);
+      sweep.ahead.start(plan.ahead[b + 1], plan.ahead[b + 2], (many ? 3 : 1) * n * n);
     else
       sweep.ahead.start(0, 0, 1);
-    if constexpr (completed_ahead<N> && requires { sweep.completed_ahead(Range{}); })
-      if (b + 1 < chunk.end)
-        for (std::int64_t a = plan.after_begin[b + 1]; a < plan.after_begin[b + 2]; ++a)
-          sweep.completed_ahead(plan.after[a]);
-    apply_block<N, T>(d, sweep, b, U, Q);
+    if constexpr (many) {
+      CompletedAhead completed(sweep, plan, b + 1 < chunk.end ? b + 1 : b);
+      apply_block<N, T>(d, sweep, b, U, Q, [&]() WEFT_LAMBDA_INLINE {
+        sweep.ahead.template step<cache>();
+        completed.template step<cache>();
+        completed.template step<cache>();
+      });
+    } else {
+      apply_block<N, T>(d, sweep, b, U, Q, [] {});
+    }
     for (std::int64_t a = plan.after_begin[b]; a < plan.after_begin[b + 1]; ++a) sweep.after(plan.after[a]);
     sweep.finish_block();
   }
