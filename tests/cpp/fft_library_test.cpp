@@ -23,13 +23,13 @@ using Complex = std::complex<T>;
 template <class T>
 std::vector<Complex<T>> definition(const std::vector<Complex<T>>& x, int sign) {
   const std::size_t n = x.size();
+  std::vector<Complex<long double>> roots;
+  for (std::size_t k = 0; k < n; ++k)
+    roots.push_back(std::polar(1.0L, sign * 2 * std::numbers::pi_v<long double> * static_cast<long double>(k) / n));
   std::vector<Complex<T>> result(n);
   for (std::size_t k = 0; k < n; ++k) {
     Complex<long double> sum = 0;
-    for (std::size_t j = 0; j < n; ++j) {
-      const long double angle = sign * 2 * std::numbers::pi_v<long double> * static_cast<long double>(j * k % n) / n;
-      sum += Complex<long double>(x[j]) * std::polar(1.0L, angle);
-    }
+    for (std::size_t j = 0; j < n; ++j) sum += Complex<long double>(x[j]) * roots[j * k % n];
     result[k] = Complex<T>(sum);
   }
   return result;
