@@ -146,8 +146,8 @@ def test_the_recorded_instructions_are_those_of_the_kernels() -> None:
     assert done.returncode == 0, done.stderr
     counted = [json.loads(line) for line in done.stdout.splitlines()]
     # The compiler may choose and order instructions differently for a processor other than that of the record, and the
-    # record for AVX-512 is older than the kernels for boxes and the copies of sums in registers.
-    tolerance = 0.05 if (vectors, processors.microarchitecture()) == ("avx2", "Zen 3") else 0.2
+    # record for AVX2 is older than the columns that are compiled inline.
+    tolerance = 0.05 if (vectors, processors.microarchitecture()) == ("avx512", "Zen 5") else 0.2
     assert {row["shape"] for row in counted} == {"box", "parallelepiped", "trilinear", "stored"}
     for row in counted:
         kernel = instructions.Kernel(*(row[key] for key in instructions.Kernel.__dataclass_fields__))
