@@ -37,9 +37,17 @@ constexpr std::int64_t columns_bytes = 32 << 10;
 // If there are several ranks, a rank's part is transformed in place only up to this size, because the exchange copies
 // it once more.
 constexpr std::int64_t slab_bytes = 4 << 20;
-// The number of rows that weft's own transforms take at a time.
+// The number of rows that a library takes at a time.
 template <class T>
-constexpr std::int64_t row_group = HostLibrary::group_bytes / static_cast<std::int64_t>(sizeof(T));
+std::int64_t row_group(int library) {
+  return host_library(library).own ? HostLibrary::group_bytes / static_cast<std::int64_t>(sizeof(T)) : 1;
+}
+// As many rows as `most` in whole groups, at least one group and at most `count` rows.
+template <class T>
+std::int64_t in_groups(std::int64_t most, std::int64_t count, int library) {
+  const std::int64_t group = row_group<T>(library);
+  return std::min(std::max(most / group * group, group), count);
+}
 // One thread per this many values: with fewer, starting the thread would take longer than its work.
 constexpr std::int64_t values_per_thread = 4096;
 
@@ -292,9 +300,8 @@ std::int64_t HostStages<T>::rows_at_once(std::int64_t ny, std::int64_t nz, int l
     return rows * row % simd_alignment != 0 ||
            rows * decomposition_.modes_x() * static_cast<std::int64_t>(sizeof(Complex)) % simd_alignment != 0;
   };
-  const std::int64_t least = host_library(library).own                        ? row_group<T>
-                             : misaligned(1) && !misaligned(2) && ny % 2 == 0 ? 2
-                                                                              : 1;
+  std::int64_t least = row_group<T>(library);
+  if (least == 1 && misaligned(1) && !misaligned(2) && ny % 2 == 0) least = 2;
   if (ny % least != 0) return ny;
   std::int64_t rows = std::max(ahead_bytes / row / least * least, least);
   while (ny % rows != 0) rows -= least;
@@ -496,8 +503,7 @@ void HostStages<T>::rows(const PhysicalPass<T>& pass, Worker& worker, const Bloc
                               static_cast<int>(pass.physical_to.size())});
   const std::int64_t length = padded<T>(nx);
   const std::int64_t most = rows_bytes / (block.variables * length * static_cast<std::int64_t>(sizeof(T)));
-  const std::int64_t group = host_library(library_).own ? row_group<T> : 1;
-  const std::int64_t together = std::min(std::max(most / group, std::int64_t{1}) * group, count);
+  const std::int64_t together = in_groups<T>(most, count, library_);
   block.y_stride = block.z_stride = length;
   block.variable_stride = together * length;
   block.data = at_least(worker.points, block.variables * block.variable_stride);
@@ -534,9 +540,7 @@ void HostStages<T>::rows_of_fields(const PhysicalPass<T>& pass, Worker& worker, 
   const auto nx = static_cast<int>(decomposition_.sizes().x);
   const bool along_z = points.count[1] == 1;
   const std::int64_t count = points.count[along_z ? 2 : 1], pitch = along_z ? modes.z_stride : modes.y_stride;
-  const std::int64_t group = host_library(library_).own ? row_group<T> : 1;
-  const std::int64_t most = std::min(
-      std::max(ahead_bytes / (nx * static_cast<std::int64_t>(sizeof(T))) / group, std::int64_t{1}) * group, count);
+  const std::int64_t most = in_groups<T>(ahead_bytes / (nx * static_cast<std::int64_t>(sizeof(T))), count, library_);
   for (int v = 0; v < pass.forward; ++v) {
     const Piece<T> field =
         whole(const_cast<T*>(pass.physical_from[static_cast<std::size_t>(v)]), decomposition_.physical());

@@ -177,10 +177,15 @@ Opened open_file(const std::string& file) {
   return fftw;
 }
 
+// The library that the user asks for.
+std::string asked_library() {
+  const char* variable = std::getenv("WEFT_FFT");
+  return variable == nullptr || *variable == '\0' ? "auto" : variable;
+}
+
 // All requested libraries that can be opened; if none can, one entry that says why.
 std::vector<Opened> open_libraries() {
-  const char* variable = std::getenv("WEFT_FFT");
-  const std::string asked = variable == nullptr || *variable == '\0' ? "auto" : variable;
+  const std::string asked = asked_library();
   if (asked != "auto" && asked != "mkl" && asked != "fftw") return {open_file(asked)};
   std::vector<Opened> all;
   std::string problems;
@@ -213,9 +218,7 @@ std::vector<Opened> with_measured(std::vector<Opened> all) {
 
 // Adds weft's own transforms, unless the user asked for a certain library.
 std::vector<Opened> with_own(std::vector<Opened> all) {
-  const char* variable = std::getenv("WEFT_FFT");
-  const bool any = variable == nullptr || *variable == '\0' || std::string(variable) == "auto";
-  if (!any || !all.front().problem.empty()) return all;
+  if (asked_library() != "auto" || !all.front().problem.empty()) return all;
   Opened own = all.front();
   own.name = "weft";
   own.backward_3d = false;
