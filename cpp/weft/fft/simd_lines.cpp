@@ -83,6 +83,15 @@ struct SimdRows<T>::State {
   std::vector<Pass<T>> passes;
   std::vector<Root<T>> turns;  // w^k, k = 0, ..., n/4
 
+  // Calls use(row, some, first, second) for each group of `some` rows, with two buffers for n/2 + 1 values.
+  template <class Use>
+  void in_groups(std::int64_t rows, const Use& use) const {
+    constexpr std::int64_t width = lanes<T>;
+    Values<T>* const first = memory_for<T>(n + 2);
+    for (std::int64_t row = 0; row < rows; row += width)
+      use(row, static_cast<int>(std::min(width, rows - row)), first, first + n / 2 + 1);
+  }
+
   // Copies `count` real numbers of each row to vectors across rows, and back.
   static void gather(const T* from, std::int64_t distance, int rows, std::int64_t count, T* to) {
     constexpr int width = lanes<T>;
@@ -130,12 +139,8 @@ SimdRows<T>::~SimdRows() = default;
 template <class T>
 void SimdRows<T>::forward(const T* in, std::int64_t distance_in, Complex* out, std::int64_t distance_out,
                           std::int64_t rows) const {
-  constexpr std::int64_t width = lanes<T>;
   const std::int64_t n = state_->n, m = n / 2;
-  Values<T>* const first = memory_for<T>(2 * (m + 1));
-  Values<T>* const second = first + m + 1;
-  for (std::int64_t row = 0; row < rows; row += width) {
-    const int some = static_cast<int>(std::min(width, rows - row));
+  state_->in_groups(rows, [&](std::int64_t row, int some, Values<T>* first, Values<T>* second) {
     State::gather(in + row * distance_in, distance_in, some, n, reinterpret_cast<T*>(first));
     Arguments<T> a{};
     a.in = first;
@@ -154,18 +159,14 @@ void SimdRows<T>::forward(const T* in, std::int64_t distance_in, Complex* out, s
     }
     State::scatter(reinterpret_cast<const T*>(x), reinterpret_cast<T*>(out + row * distance_out), 2 * distance_out,
                    some, n + 2);
-  }
+  });
 }
 
 template <class T>
 void SimdRows<T>::backward(const Complex* in, std::int64_t distance_in, T* out, std::int64_t distance_out,
                            std::int64_t rows) const {
-  constexpr std::int64_t width = lanes<T>;
   const std::int64_t n = state_->n, m = n / 2;
-  Values<T>* const first = memory_for<T>(2 * (m + 1));
-  Values<T>* const second = first + m + 1;
-  for (std::int64_t row = 0; row < rows; row += width) {
-    const int some = static_cast<int>(std::min(width, rows - row));
+  state_->in_groups(rows, [&](std::int64_t row, int some, Values<T>* first, Values<T>* second) {
     State::gather(reinterpret_cast<const T*>(in + row * distance_in), 2 * distance_in, some, n + 2,
                   reinterpret_cast<T*>(first));
     // The backward transform is the forward one of the values in opposite order, Z_(m - k) instead of Z_k.
@@ -184,7 +185,7 @@ void SimdRows<T>::backward(const Complex* in, std::int64_t distance_in, T* out, 
     a.out = second;
     State::scatter(reinterpret_cast<const T*>(run(state_->passes, a, first)), out + row * distance_out, distance_out,
                    some, n);
-  }
+  });
 }
 
 template class SimdColumns<float>;
