@@ -184,25 +184,24 @@ WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitt
     WEFT_UNROLL
     for (int first = 0; first < n; first += at_once) {
       real r[at_once][columns], s[at_once][columns];
-      const auto each = [&](const auto& use) {
-        WEFT_UNROLL
-        for (int a = 0; a < at_once; ++a) WEFT_UNROLL
-        for (int c = 0; c < columns; ++c) {
-          const int l = c * threads + thread;
-          use(first + a, c, l, place_of(l / n, l % n), r[a][c], s[a][c], t[c][WEFT_SLOT(thread)][first + a]);
-        }
-      };
-      each([&](int k, int, int l, int place, real& of_r, real& of_s, real& of_t) {
-        of_r = at_r[k][place];
-        of_s = at_s[k][place];
-        if (k >= unstashed) of_t = stash[k - unstashed][l];
-      });
-      each([&](int k, int c, int l, int place, real& of_r, real& of_s, real& of_t) {
-        apply_factors(geometry, metrics[c], k, lambda, of_r, of_s, of_t);
-        at_r[k][place] = of_r;
-        at_s[k][place] = of_s;
+      WEFT_UNROLL
+      for (int a = 0; a < at_once; ++a) WEFT_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const int k = first + a, l = c * threads + thread, place = place_of(l / n, l % n);
+        r[a][c] = at_r[k][place];
+        s[a][c] = at_s[k][place];
+        if (k >= unstashed) t[c][WEFT_SLOT(thread)][k] = stash[k - unstashed][l];
+      }
+      WEFT_UNROLL
+      for (int a = 0; a < at_once; ++a) WEFT_UNROLL
+      for (int c = 0; c < columns; ++c) {
+        const int k = first + a, l = c * threads + thread, place = place_of(l / n, l % n);
+        real& of_t = t[c][WEFT_SLOT(thread)][k];
+        apply_factors(geometry, metrics[c], k, lambda, r[a][c], s[a][c], of_t);
+        at_r[k][place] = r[a][c];
+        at_s[k][place] = s[a][c];
         if (k >= unstashed) stash[k - unstashed][l] = of_t;
-      });
+      }
     }
   }
   WEFT_BARRIER();
