@@ -11,7 +11,7 @@
 namespace weft::flow {
 namespace {
 
-constexpr device::Shape shape{128};  // one block per element, as in kernels/flow_measures.hpp
+constexpr device::Shape shape{256};  // one block per element, as in kernels/flow_measures.hpp
 constexpr int measures = 6;
 constexpr int extrema = 4;            // per block
 constexpr std::int64_t chunk = 4096;  // entries per block
@@ -42,11 +42,13 @@ Statistics<T>::Statistics(space::Space<T>& space) : space_(space) {
   const element::Gll& gll = element::gll(order);
   const std::vector<double> spacing = inverse_spacing(gll.points);
   space.comm().together([&] {
-    std::vector<double> tables(gll.derivative);
+    std::vector<double> tables;
+    for (int q = 0; q < n; ++q)
+      for (int i = 0; i < n; ++i) tables.push_back(gll.derivative[i * n + q]);
     for (const auto* values : {&gll.points, &gll.weights, &spacing})
       tables.insert(tables.end(), values->begin(), values->end());
     tables_ = converted<T>(device, tables);
-    const T *derivative = tables_.data(), *nodes = derivative + n * n;
+    const T *transposed = tables_.data(), *nodes = transposed + n * n;
     inverse_spacing_ = nodes + 2 * n;
     if (mesh.straight()) {
       std::vector<double> maps;
@@ -61,7 +63,7 @@ Statistics<T>::Statistics(space::Space<T>& space) : space_(space) {
         for (int d = 0; d < 3; ++d) places[(p / points * 3 + d) * points + p % points] = static_cast<T>(x[3 * p + d]);
       places_ = device::Array<T>(device, places);
     }
-    metric_ = {maps_.data(), nodes, places_.data(), derivative};
+    metric_ = {maps_.data(), nodes, places_.data(), transposed};
     if (!device->is_host()) index_ = device::Array<std::int32_t>(device, index);
     points_ = device->is_host() ? index.data() : index_.data();
     measures_ = device->template kernel<T>("flow_measures", "flow_measures");

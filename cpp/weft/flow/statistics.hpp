@@ -51,7 +51,7 @@ class Statistics {
  private:
   // Passed to kernels by value: must match Metric of kernels/flow_measures.hpp.
   struct Metric {
-    const T *maps, *nodes, *places, *derivative;
+    const T *maps, *nodes, *places, *transposed;
   };
   void fill_halo(T* fields, int count, device::Stream& stream);
   // Reduces out [elements][each] over all elements of all ranks: sums for the first `sums` values, maxima for the rest.

@@ -4,23 +4,26 @@
 //   flow_courant    of the velocity and the spacing of the points
 //   flow_extrema    of any vectors, by chunks of entries
 //
-// They are no large part of a step, so that one instance does for all orders: a block takes an element, its threads the
-// lines along r in turn, and n = N + 1 is an argument. Arrays: index [element][n^3] entry of a vector; vectors
-// [field][stride]; metric as maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt, st,
-// rst, three components each), or where maps is null as places [element][3][n^3], the coordinates of the points, which
-// are differentiated anew; nodes [points, then weights]; derivative [n][n].
+// They are no large part of a step, so that one instance does for all orders: n = N + 1 <= 16 is an argument. A block
+// takes an element, its threads take points, consecutive ones along r. Arrays: index [element][n^3] entry of a vector;
+// vectors [field][stride]; metric as maps [element][24] (x = sum_c maps[c] r^a s^b t^c in the order 1, r, s, t, rs, rt,
+// st, rst, three components each), or where maps is null as places [element][3][n^3], the coordinates of the points,
+// which are differentiated anew; nodes [points, then weights]; transposed [n][n], the transposed derivative.
+#include "weft/kernels/blocks.hpp"
 #include "weft/kernels/trilinear.hpp"
 
 namespace {
 
 using real = WEFT_REAL;
-constexpr int measure_threads = 128;
+constexpr int measure_threads = 256;  // at least the points of a plane
+// Partial results are kept one per thread; on the host, fewer.
+constexpr int lanes = 32, partials = WEFT_SLOTS(lanes) == 1 ? measure_threads : lanes;
 
 struct Metric {
   const real* maps;
   const real* nodes;
   const real* places;
-  const real* derivative;
+  const real* transposed;
 };
 
 // g = grad r_a, three components each, at point (i, j, k) of the element; the result is w J.
@@ -29,9 +32,9 @@ WEFT_FUNCTION real slopes(const Metric& metric, long element, int i, int j, int 
   if (metric.maps == nullptr) {
     const long points = static_cast<long>(n) * n * n;
     const real* x = metric.places + element * 3 * points;
+    WEFT_NO_UNROLL
     for (int q = 0; q < n; ++q) {
-      const real dr = metric.derivative[i * n + q], ds = metric.derivative[j * n + q],
-                 dt = metric.derivative[k * n + q];
+      const real *row = metric.transposed + q * n, dr = row[i], ds = row[j], dt = row[k];
       WEFT_UNROLL
       for (int d = 0; d < 3; ++d) {
         xr[d] += dr * x[d * points + (k * n + j) * n + q];
@@ -44,42 +47,94 @@ WEFT_FUNCTION real slopes(const Metric& metric, long element, int i, int j, int 
   }
   cofactors_of(xr, xs, xt, real(1), g);
   const real jacobian = xr[0] * g[0] + xr[1] * g[1] + xr[2] * g[2];
-  const real inverse = 1 / jacobian;
+  const real inverse = weft_reciprocal(jacobian);
   WEFT_UNROLL
   for (int q = 0; q < 9; ++q) g[q] *= inverse;
   return metric.nodes[n + i] * metric.nodes[n + j] * metric.nodes[n + k] * jacobian;
+}
+
+// The place of point p of an element. A multiplication instead of a division: inverse = ceil(2^16 / n) is too large by
+// less than one, which does not matter for p < 2^16 / n, and n <= 16.
+struct Place {
+  int i, j, k;
+};
+WEFT_FUNCTION int inverse_of(int n) { return (65535 + n) / n; }
+WEFT_FUNCTION Place place_of(int p, int n, int inverse) {
+  const int line = p * inverse >> 16, k = line * inverse >> 16;
+  return {p - line * n, line - k * n, k};
 }
 
 // NaN is kept, whatever comes later.
 WEFT_FUNCTION double larger(double a, double b) { return a > b || a != a ? a : b; }
 WEFT_FUNCTION double smaller(double a, double b) { return a < b || a != a ? a : b; }
 
+// out[q] = all of values[q], combined by combine(q, a, b).
+template <int count, class Combine>
+WEFT_FUNCTION void reduce(double (&values)[count][partials], const Combine& combine, double* out) {
+  static_assert(count * lanes <= measure_threads);
+  WEFT_BARRIER();
+  WEFT_THREADS(t, count * lanes) {
+    if (t < count * lanes) {
+      const int q = t / lanes;
+      double* from = values[q] + t % lanes;
+      double found = from[0];
+      WEFT_UNROLL
+      for (int other = lanes; other < partials; other += lanes) found = combine(q, found, from[other]);
+      from[0] = found;
+    }
+  }
+  WEFT_BARRIER();
+  WEFT_THREADS(q, count) {
+    if (q < count) {
+      double found = values[q][0];
+      for (int lane = 1; lane < lanes; ++lane) found = combine(q, found, values[q][lane]);
+      out[q] = found;
+    }
+  }
+}
+
 }  // namespace
 
-// out [element][6]: the integrals of |omega|^2, S : S, (div u)^2, |grad u|^2 and |u|^2; the maximum of (div u)^2.
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<measure_threads, 80>)
+
+// out [element][6]: the integrals of |omega|^2, S : S, (div u)^2, |grad u|^2 and |u|^2; the maximum of (div u)^2. The
+// threads take as many whole planes at a time as they can.
 WEFT_KERNEL(flow_measures, measure_threads,
             (int n, Metric metric, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT u, long stride,
              double* WEFT_RESTRICT out)) {
   constexpr int count = 6;
-  WEFT_SHARED(double, sums[count][measure_threads]);
+  WEFT_SHARED(real, transposed[measure_threads]);
+  WEFT_SHARED(real, values[3][measure_threads]);
+  WEFT_SHARED(double, sums[count][partials]);
   const long element = WEFT_BLOCK;
-  const int face = n * n, points = n * face;
+  const int face = n * n, points = n * face, together = measure_threads / face * face, inverse = inverse_of(n);
   const int* WEFT_RESTRICT at = index + element * points;
-  WEFT_THREADS(thread, measure_threads) {
-    double vorticity = 0, strain = 0, divergence = 0, all = 0, square = 0, largest = 0;
-    for (int line = thread; line < face; line += measure_threads) {
-      const int j = line % n, k = line / n;
-      const int *row = at + line * n, *plane = at + k * face, *pillar = at + j * n;
-      for (int i = 0; i < n; ++i) {
+  double mine[WEFT_SLOTS(lanes)][count] = {};
+  WEFT_STRIDED(p, face, measure_threads) transposed[p] = metric.transposed[p];
+  metric.transposed = transposed;
+  for (int first = 0; first < points; first += together) {
+    const int size = points - first < together ? points - first : together;
+    WEFT_THREADS(thread, measure_threads) {
+      if (thread < size) {
+        const real* from = u + at[first + thread];
+        WEFT_UNROLL
+        for (int c = 0; c < 3; ++c) values[c][thread] = from[c * stride];
+      }
+    }
+    WEFT_BARRIER();
+    WEFT_THREADS(thread, measure_threads) {
+      if (thread < size) {
+        const auto [i, j, k] = place_of(first + thread, n, inverse);
+        const int* pillar = at + j * n + i;
         real slope[3][3] = {};  // du_c/dr_a
         for (int q = 0; q < n; ++q) {
-          const real dr = metric.derivative[i * n + q], ds = metric.derivative[j * n + q],
-                     dt = metric.derivative[k * n + q];
-          const real *r = u + row[q], *s = u + plane[q * n + i], *t = u + pillar[q * face + i];
+          const real *row = transposed + q * n, dr = row[i], ds = row[j], dt = row[k];
+          const real* t = u + pillar[q * face];
           WEFT_UNROLL
           for (int c = 0; c < 3; ++c) {
-            slope[c][0] += dr * r[c * stride];
-            slope[c][1] += ds * s[c * stride];
+            slope[c][0] += dr * values[c][thread - i + q];
+            slope[c][1] += ds * values[c][thread + (q - j) * n];
             slope[c][2] += dt * t[c * stride];
           }
         }
@@ -91,84 +146,77 @@ WEFT_KERNEL(flow_measures, measure_threads,
           WEFT_UNROLL
           for (int d = 0; d < 3; ++d) g[c][d] = a[d] * slope[c][0] + a[3 + d] * slope[c][1] + a[6 + d] * slope[c][2];
         }
+        double vorticity = 0, strain = 0, all = 0, square = 0;
         WEFT_UNROLL
         for (int c = 0; c < 3; ++c) {
           const int d = (c + 1) % 3;
-          const double value = u[c * stride + row[i]];
-          square += wj * value * value;
-          vorticity += wj * (g[c][d] - g[d][c]) * (g[c][d] - g[d][c]);
-          strain += wj * (g[c][c] * g[c][c] + (g[c][d] + g[d][c]) * (g[c][d] + g[d][c]) / 2);
-          all += wj * (g[c][0] * g[c][0] + g[c][1] * g[c][1] + g[c][2] * g[c][2]);
+          const double value = values[c][thread];
+          square += value * value;
+          vorticity += (g[c][d] - g[d][c]) * (g[c][d] - g[d][c]);
+          strain += g[c][c] * g[c][c] + (g[c][d] + g[d][c]) * (g[c][d] + g[d][c]) / 2;
+          all += g[c][0] * g[c][0] + g[c][1] * g[c][1] + g[c][2] * g[c][2];
         }
         const double trace = g[0][0] + g[1][1] + g[2][2];
-        divergence += wj * trace * trace;
-        largest = larger(largest, trace * trace);
+        double* const to = mine[WEFT_SLOT(thread % lanes)];
+        to[0] += wj * vorticity;
+        to[1] += wj * strain;
+        to[2] += wj * trace * trace;
+        to[3] += wj * all;
+        to[4] += wj * square;
+        to[5] = larger(to[5], trace * trace);
       }
     }
-    sums[0][thread] = vorticity;
-    sums[1][thread] = strain;
-    sums[2][thread] = divergence;
-    sums[3][thread] = all;
-    sums[4][thread] = square;
-    sums[5][thread] = largest;
+    WEFT_BARRIER();
   }
-  WEFT_BARRIER();
-  WEFT_THREADS(thread, measure_threads) {
-    if (thread < count) {
-      double sum = sums[thread][0];
-      for (int t = 1; t < measure_threads; ++t)
-        sum = thread == 5 ? larger(sum, sums[thread][t]) : sum + sums[thread][t];
-      out[element * count + thread] = sum;
-    }
+  WEFT_THREADS(thread, partials) {
+    WEFT_UNROLL
+    for (int q = 0; q < count; ++q) sums[q][thread] = mine[WEFT_SLOT(thread)][q];
   }
+  reduce(sums, [](int q, double x, double y) { return q == 5 ? larger(x, y) : x + y; }, out + element * count);
 }
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<measure_threads, (sm_100 ? 128 : 64)>)
 
 // out [element]: the maximum over the points of the sum over directions of |u . grad r_a| / (spacing of the points in
 // r_a). inverse_spacing [n]
 WEFT_KERNEL(flow_courant, measure_threads,
             (int n, Metric metric, const real* WEFT_RESTRICT inverse_spacing, const int* WEFT_RESTRICT index,
              const real* WEFT_RESTRICT u, long stride, double* WEFT_RESTRICT out)) {
-  WEFT_SHARED(double, found[measure_threads]);
+  WEFT_SHARED(double, found[1][partials]);
   const long element = WEFT_BLOCK;
-  WEFT_THREADS(thread, measure_threads) {
-    double largest = 0;
-    for (int line = thread; line < n * n; line += measure_threads) {
-      const int j = line % n, k = line / n;
-      const int* row = index + (element * n * n + line) * n;
-      for (int i = 0; i < n; ++i) {
-        real a[9];
-        slopes(metric, element, i, j, k, n, a);
-        const real x = u[row[i]], y = u[stride + row[i]], z = u[2 * stride + row[i]];
-        const double rate = fabs(a[0] * x + a[1] * y + a[2] * z) * inverse_spacing[i] +
-                            fabs(a[3] * x + a[4] * y + a[5] * z) * inverse_spacing[j] +
-                            fabs(a[6] * x + a[7] * y + a[8] * z) * inverse_spacing[k];
-        largest = larger(largest, rate);
-      }
-    }
-    found[thread] = largest;
+  const int points = n * n * n, inverse = inverse_of(n);
+  WEFT_THREADS(thread, partials) { found[0][thread] = 0; }
+  WEFT_STRIDED(p, points, measure_threads) {
+    const auto [i, j, k] = place_of(p, n, inverse);
+    const real* from = u + index[element * points + p];
+    const real x = from[0], y = from[stride], z = from[2 * stride];
+    real a[9];
+    slopes(metric, element, i, j, k, n, a);
+    const double rate = fabs(a[0] * x + a[1] * y + a[2] * z) * inverse_spacing[i] +
+                        fabs(a[3] * x + a[4] * y + a[5] * z) * inverse_spacing[j] +
+                        fabs(a[6] * x + a[7] * y + a[8] * z) * inverse_spacing[k];
+    double& largest = found[0][p % partials];
+    largest = larger(largest, rate);
   }
-  WEFT_BARRIER();
-  WEFT_THREADS(thread, measure_threads) {
-    if (thread == 0) {
-      double largest = 0;
-      for (int t = 0; t < measure_threads; ++t) largest = larger(largest, found[t]);
-      out[element] = largest;
-    }
-  }
+  reduce(found, [](int, double x, double y) { return larger(x, y); }, out + element);
 }
+
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS 1
 
 // out [field][block][4]: the sums of m f and m f^2 over the entries of a block's chunk, with the mass m, and the
 // minimum and the maximum of f.
 WEFT_KERNEL(flow_extrema, measure_threads,
             (long count, long stride, int fields, long chunk, const real* WEFT_RESTRICT mass,
              const real* WEFT_RESTRICT values, double* WEFT_RESTRICT out, long blocks)) {
-  WEFT_SHARED(double, sums[4][measure_threads]);
+  WEFT_SHARED(double, sums[4][partials]);
   const long begin = WEFT_BLOCK * chunk, end = begin + chunk < count ? begin + chunk : count;
   for (int field = 0; field < fields; ++field) {
     const real* WEFT_RESTRICT f = values + field * stride;
-    WEFT_THREADS(thread, measure_threads) {
+    WEFT_THREADS(thread, partials) {
       double sum = 0, square = 0, low = f[begin], high = low;
-      for (long p = begin + thread; p < end; p += measure_threads) {
+      for (long p = begin + thread; p < end; p += partials) {
         const double value = f[p], weighted = mass[p] * value;
         sum += weighted;
         square += weighted * value;
@@ -180,17 +228,11 @@ WEFT_KERNEL(flow_extrema, measure_threads,
       sums[2][thread] = low;
       sums[3][thread] = high;
     }
-    WEFT_BARRIER();
-    WEFT_THREADS(thread, measure_threads) {
-      if (thread < 4) {
-        double found = sums[thread][0];
-        for (int t = 1; t < measure_threads; ++t) {
-          const double other = sums[thread][t];
-          found = thread < 2 ? found + other : thread == 2 ? smaller(found, other) : larger(found, other);
-        }
-        out[(field * blocks + WEFT_BLOCK) * 4 + thread] = found;
-      }
-    }
+    const auto combine = [](int q, double x, double y) {
+      if (q == 2) return smaller(x, y);
+      return q == 3 ? larger(x, y) : x + y;
+    };
+    reduce(sums, combine, out + (field * blocks + WEFT_BLOCK) * 4);
     WEFT_BARRIER();
   }
 }
