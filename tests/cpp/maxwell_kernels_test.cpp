@@ -139,7 +139,7 @@ TEST(MaxwellBlocks, FitTheLimitsOfAGpu) {
     for (const int bytes : {4, 8}) {
       const Threads threads = threads_for(order);
       const int n = order + 1, tile = elements_per_block(order, threads, bytes);
-      EXPECT_LE(tile * n * n * (threads == Threads::points ? n : 1), 512) << order;
+      EXPECT_LE(tile * n * n * (threads == Threads::points ? n : 2), 512) << order;
       EXPECT_GE(tile, 1) << order;
     }
 }

@@ -19,6 +19,7 @@
 #include "weft/kernels/block_sum.hpp"
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/element.hpp"
+#include "weft/kernels/launch_shared.hpp"
 
 namespace {
 
@@ -186,101 +187,102 @@ struct Matrix {
   real d[256];
 };
 constexpr int pitch = n | 1;
+constexpr int column_threads = 2 * tile * face;
+constexpr int column_registers = sizeof(real) == 4 ? 72 : n == 9 ? 96 : 128;  // per thread
 
 }  // namespace
 
-// One thread per column of points along t: values to be differentiated along t stay in its registers; layers pass
-// through shared memory one by one, in two buffers.
-WEFT_KERNEL(maxwell_curl_columns, tile* face,
+// One thread per field, E or H, and column of points along t: components to be differentiated along t stay in its
+// registers; layers pass through shared memory one by one, in two buffers. The component along t is set aside in shared
+// memory, where a launch can give enough. Layers are differentiated in the opposite order to that in which they are
+// read, so that the frames needed again are those read last, which caches still hold.
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<column_threads, column_registers>)
+WEFT_KERNEL(maxwell_curl_columns, column_threads,
             (int count, Matrix derivative, const real* WEFT_RESTRICT jacobian, const real* WEFT_RESTRICT media, real a,
              real dt, const real* WEFT_RESTRICT fields, real* WEFT_RESTRICT residual)) {
   WEFT_SHARED(real, d[n][pitch]);  // d[m][i] = D[i][m]
-  WEFT_SHARED(real, planes[2][6][tile * n][pitch]);
-  real er[WEFT_SLOTS(tile * face)][n], es[WEFT_SLOTS(tile * face)][n];
-  real hr[WEFT_SLOTS(tile * face)][n], hs[WEFT_SLOTS(tile * face)][n];
+  WEFT_SHARED(real, planes[2][3][2 * tile * n][pitch]);
+  using Row = real[column_threads];
+  Row* const stash = weft_launch_shared<Row>();
+  real r[WEFT_SLOTS(column_threads)][n], s[WEFT_SLOTS(column_threads)][n], t[WEFT_SLOTS(column_threads)][n];
 
-  WEFT_THREADS(thread, tile * face) {
+  WEFT_THREADS(thread, column_threads) {
     if (thread < face) d[thread % n][thread / n] = derivative.d[thread];
-    const long element = WEFT_BLOCK * tile + thread / face;
+    const int field = WEFT_BLOCK * (2 * tile) + thread / face, element = field / 2;
     WEFT_UNROLL
     for (int k = 0; k < n; ++k) {
-      real e_r = 0, e_s = 0, h_r = 0, h_s = 0;
+      real along[3] = {};
       if (element < count) {
         const int p = k * face + thread % face;
-        const real* g = jacobian + element * (9 * points) + p;
-        const real r[3] = {g[0], g[points], g[2 * points]}, s[3] = {g[3 * points], g[4 * points], g[5 * points]};
-        const real* u = fields + element * (6 * points) + p;
-        const real e[3] = {u[0], u[points], u[2 * points]};
-        const real h[3] = {u[3 * points], u[4 * points], u[5 * points]};
-        e_r = dot(r, e[0], e[1], e[2]);
-        e_s = dot(s, e[0], e[1], e[2]);
-        h_r = dot(r, h[0], h[1], h[2]);
-        h_s = dot(s, h[0], h[1], h[2]);
+        const Frame x = frame_at(jacobian, element, p);
+        const real* u = fields + static_cast<long>(field) * (3 * points) + p;
+        const real values[3] = {u[0], u[points], u[2 * points]};
+        along[0] = dot(x.r, values[0], values[1], values[2]);
+        along[1] = dot(x.s, values[0], values[1], values[2]);
+        along[2] = dot(x.t, values[0], values[1], values[2]);
       }
-      er[WEFT_SLOT(thread)][k] = e_r;
-      es[WEFT_SLOT(thread)][k] = e_s;
-      hr[WEFT_SLOT(thread)][k] = h_r;
-      hs[WEFT_SLOT(thread)][k] = h_s;
+      r[WEFT_SLOT(thread)][k] = along[0];
+      s[WEFT_SLOT(thread)][k] = along[1];
+      (weft_has_launch_shared ? stash[k][thread] : t[WEFT_SLOT(thread)][k]) = along[2];
     }
   }
   WEFT_UNROLL
-  for (int k = 0; k < n; ++k) {
-    WEFT_THREADS(thread, tile * face) {
+  for (int k = n - 1; k >= 0; --k) {
+    WEFT_THREADS(thread, column_threads) {
       const int i = thread % n, row = thread / n;
-      const long element = WEFT_BLOCK * tile + thread / face;
-      real e_t = 0, h_t = 0;
-      if (element < count) {
-        const int p = k * face + thread % face;
-        const real* g = jacobian + element * (9 * points) + 6 * points + p;
-        const real t[3] = {g[0], g[points], g[2 * points]};
-        const real* u = fields + element * (6 * points) + p;
-        e_t = dot(t, u[0], u[points], u[2 * points]);
-        h_t = dot(t, u[3 * points], u[4 * points], u[5 * points]);
-      }
-      planes[k % 2][0][row][i] = er[WEFT_SLOT(thread)][k];
-      planes[k % 2][1][row][i] = es[WEFT_SLOT(thread)][k];
-      planes[k % 2][2][row][i] = e_t;
-      planes[k % 2][3][row][i] = hr[WEFT_SLOT(thread)][k];
-      planes[k % 2][4][row][i] = hs[WEFT_SLOT(thread)][k];
-      planes[k % 2][5][row][i] = h_t;
+      planes[k % 2][0][row][i] = r[WEFT_SLOT(thread)][k];
+      planes[k % 2][1][row][i] = s[WEFT_SLOT(thread)][k];
+      planes[k % 2][2][row][i] = weft_has_launch_shared ? stash[k][thread] : t[WEFT_SLOT(thread)][k];
     }
     WEFT_BARRIER();
-    WEFT_THREADS(thread, tile * face) {
+    WEFT_THREADS(index, column_threads) {
+      const int thread = weft_anew(index);  // less is kept in registers from layer to layer
       const int i = thread % n, row = thread / n, j = row % n, first = row - j;
-      const long element = WEFT_BLOCK * tile + thread / face;
-      real h_rs = 0, h_rt = 0, h_sr = 0, h_st = 0, h_tr = 0, h_ts = 0;
-      real e_rs = 0, e_rt = 0, e_sr = 0, e_st = 0, e_tr = 0, e_ts = 0;
-      WEFT_UNROLL
-      for (int m = 0; m < n; ++m) {
-        const real dt_ = derivative.d[k * n + m];
-        e_rt += dt_ * er[WEFT_SLOT(thread)][m];
-        e_st += dt_ * es[WEFT_SLOT(thread)][m];
-        h_rt += dt_ * hr[WEFT_SLOT(thread)][m];
-        h_st += dt_ * hs[WEFT_SLOT(thread)][m];
-      }
-      WEFT_UNROLL_SOME
-      for (int m = 0; m < n; ++m) {
-        const real dr = d[m][i], ds = d[m][j];
-        e_sr += dr * planes[k % 2][1][row][m];
-        e_tr += dr * planes[k % 2][2][row][m];
-        h_sr += dr * planes[k % 2][4][row][m];
-        h_tr += dr * planes[k % 2][5][row][m];
-        e_rs += ds * planes[k % 2][0][first + m][i];
-        e_ts += ds * planes[k % 2][2][first + m][i];
-        h_rs += ds * planes[k % 2][3][first + m][i];
-        h_ts += ds * planes[k % 2][5][first + m][i];
-      }
+      const int field = WEFT_BLOCK * (2 * tile) + thread / face, element = field / 2;
       if (element < count) {
         const int p = k * face + thread % face;
-        const real curl_h[3] = {h_ts - h_st, h_rt - h_tr, h_sr - h_rs};
-        const real curl_e[3] = {e_ts - e_st, e_rt - e_tr, e_sr - e_rs};
-        const long at = element * (6 * points) + p;
-        store_rates(frame_at(jacobian, element, p), curl_h, curl_e, media + element * 4, a, dt, fields + at,
-                    residual + at);
+        // Loaded before the derivatives are taken, so that latencies overlap with this work.
+        const Frame x = frame_at(weft_anew(jacobian), element, p);
+        const bool of_h = field % 2 == 1;  // its curl changes E
+        const long other = static_cast<long>(field ^ 1) * (3 * points) + p;
+        real before[3] = {};
+        if (a != real(0)) {
+          WEFT_UNROLL
+          for (int c = 0; c < 3; ++c) before[c] = a * residual[other + c * points];
+        }
+        real curl[3] = {};
+        WEFT_UNROLL
+        for (int m = 0; m < n; ++m) {
+          const real along_t = derivative.d[k * n + m];
+          curl[0] -= along_t * s[WEFT_SLOT(thread)][m];
+          curl[1] += along_t * r[WEFT_SLOT(thread)][m];
+        }
+        WEFT_NO_UNROLL
+        for (int m = 0; m < n; ++m) {
+          const real along_r = d[m][i], along_s = d[m][j];
+          curl[0] += along_s * planes[k % 2][2][first + m][i];
+          curl[1] -= along_r * planes[k % 2][2][row][m];
+          curl[2] += along_r * planes[k % 2][1][row][m];
+          curl[2] -= along_s * planes[k % 2][0][first + m][i];
+        }
+        const real* constants = weft_anew(media) + element * 4;
+        const real scale = (of_h ? constants[0] : -constants[1]) / determinant(x);
+        const real loss = of_h ? constants[2] : real(0);
+        WEFT_UNROLL
+        for (int c = 0; c < 3; ++c) {
+          const real rate = scale * (x.r[c] * curl[0] + x.s[c] * curl[1] + x.t[c] * curl[2]);
+          const real lost = loss == real(0) ? real(0) : loss * fields[other + c * points];
+          residual[other + c * points] = before[c] + dt * (rate - lost);
+        }
       }
     }
   }
 }
+WEFT_LAUNCH_SHARED(maxwell_curl_columns,
+                   weft_has_launch_shared ? n * column_threads * static_cast<int>(sizeof(real)) : 0);
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS 1
 
 namespace {
 

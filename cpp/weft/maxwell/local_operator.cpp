@@ -31,7 +31,7 @@ Threads threads_for(int order) { return order <= largest_order_of_points ? Threa
 
 int elements_per_block(int order, Threads threads, int scalar_bytes) {
   const int n = order + 1;
-  const int each = threads == Threads::points ? n * n * n : n * n;
+  const int each = threads == Threads::points ? n * n * n : 2 * n * n;
   const int shared = scalar_bytes * (threads == Threads::points ? 6 * n * n * n : 12 * n * (n | 1));
   const int most = threads == Threads::points ? threads_of_block_limit : 256;
   return device::elements_per_block(each, shared, most);
@@ -59,7 +59,7 @@ LocalOperator<T>::LocalOperator(const Geometry& geometry, const Coefficients& co
   std::ranges::transform(gll.derivative, matrix_.d, [](double value) { return static_cast<T>(value); });
   if (!device_->is_host()) tile_ = maxwell::elements_per_block(order, threads_, sizeof(T));
   shape_ = threads_ == Threads::points ? device::Shape{static_cast<unsigned>(n), static_cast<unsigned>(face_ * tile_)}
-                                       : device::Shape{static_cast<unsigned>(face_ * tile_)};
+                                       : device::Shape{static_cast<unsigned>(2 * face_ * tile_)};
   const auto kernel = [&](const char* name, int tile = 1) {
     std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)}};
     if (tile > 1) defines.push_back({"WEFT_TILE_ELEMENTS", std::to_string(tile)});
