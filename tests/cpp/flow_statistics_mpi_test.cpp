@@ -134,7 +134,7 @@ TEST(FlowStatistics, AreTheSameOnAGpusBranchWhateverTheOrderOfTheThreads) {
 }
 
 TEST(FlowStatistics, AreWrongWithoutAnyOneOfTheirBarriers) {
-  Flow<double> gpu(box("none"), 7, "fiber", linear);
+  Flow<double> gpu(box("none"), 8, "fiber", linear);
   const auto all = [&] {
     const VelocityStatistics v = gpu.statistics.velocity(gpu.u.data(), gpu.stream);
     std::vector<double> values{

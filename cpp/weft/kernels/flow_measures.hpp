@@ -15,9 +15,12 @@
 namespace {
 
 using real = WEFT_REAL;
-constexpr int measure_threads = 256;  // at least the points of a plane
-// Partial results are kept one per thread; on the host, fewer.
-constexpr int lanes = 32, partials = WEFT_SLOTS(lanes) == 1 ? measure_threads : lanes;
+constexpr int measure_threads = 256;
+// On GPUs, partial results are kept one per thread, and as many points as a few blocks have room for; on the host,
+// fewer results, and the points of an element.
+constexpr bool on_host = WEFT_SLOTS(2) == 2;
+constexpr int lanes = 32, partials = on_host ? lanes : measure_threads;
+constexpr int most = 16, kept_points = on_host ? most * most * most : 2 * most * most;
 
 struct Metric {
   const real* maps;
@@ -96,75 +99,80 @@ WEFT_FUNCTION void reduce(double (&values)[count][partials], const Combine& comb
 }  // namespace
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for<measure_threads, 80>)
+#define WEFT_MIN_BLOCKS (blocks_for<measure_threads, (sm_80 ? 128 : 80)>)
 
-// out [element][6]: the integrals of |omega|^2, S : S, (div u)^2, |grad u|^2 and |u|^2; the maximum of (div u)^2. The
-// threads take as many whole planes at a time as they can.
+// out [element][6]: the integrals of |omega|^2, S : S, (div u)^2, |grad u|^2 and |u|^2; the maximum of (div u)^2. As
+// many planes at a time as have room are kept in shared memory; up to n = 8, this is all of an element.
 WEFT_KERNEL(flow_measures, measure_threads,
             (int n, Metric metric, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT u, long stride,
              double* WEFT_RESTRICT out)) {
   constexpr int count = 6;
-  WEFT_SHARED(real, transposed[measure_threads]);
-  WEFT_SHARED(real, values[3][measure_threads]);
+  WEFT_SHARED(real, transposed[most * most]);
+  WEFT_SHARED(real, values[3][kept_points]);
   WEFT_SHARED(double, sums[count][partials]);
   const long element = WEFT_BLOCK;
-  const int face = n * n, points = n * face, together = measure_threads / face * face, inverse = inverse_of(n);
+  const int face = n * n, points = n * face, together = kept_points / face * face, inverse = inverse_of(n);
   const int* WEFT_RESTRICT at = index + element * points;
   double mine[WEFT_SLOTS(lanes)][count] = {};
   WEFT_STRIDED(p, face, measure_threads) transposed[p] = metric.transposed[p];
   metric.transposed = transposed;
   for (int first = 0; first < points; first += together) {
     const int size = points - first < together ? points - first : together;
-    WEFT_THREADS(thread, measure_threads) {
-      if (thread < size) {
-        const real* from = u + at[first + thread];
-        WEFT_UNROLL
-        for (int c = 0; c < 3; ++c) values[c][thread] = from[c * stride];
-      }
+    WEFT_STRIDED(p, size, measure_threads) {
+      const real* from = u + at[first + p];
+      WEFT_UNROLL
+      for (int c = 0; c < 3; ++c) values[c][p] = from[c * stride];
     }
     WEFT_BARRIER();
-    WEFT_THREADS(thread, measure_threads) {
-      if (thread < size) {
-        const auto [i, j, k] = place_of(first + thread, n, inverse);
-        const int* pillar = at + j * n + i;
-        real slope[3][3] = {};  // du_c/dr_a
-        for (int q = 0; q < n; ++q) {
-          const real *row = transposed + q * n, dr = row[i], ds = row[j], dt = row[k];
-          const real* t = u + pillar[q * face];
+    WEFT_STRIDED(p, size, measure_threads) {
+      const auto [i, j, k] = place_of(first + p, n, inverse);
+      const int pillar = j * n + i;
+      real slope[3][3] = {};  // du_c/dr_a
+      for (int q = 0; q < n; ++q) {
+        const real *row = transposed + q * n, dr = row[i], ds = row[j], dt = row[k];
+        const int own = q * face - first;
+        real t[3];
+        if (on_host || (own >= 0 && own < size)) {
           WEFT_UNROLL
-          for (int c = 0; c < 3; ++c) {
-            slope[c][0] += dr * values[c][thread - i + q];
-            slope[c][1] += ds * values[c][thread + (q - j) * n];
-            slope[c][2] += dt * t[c * stride];
-          }
+          for (int c = 0; c < 3; ++c) t[c] = values[c][own + pillar];
+        } else {
+          const real* from = u + at[q * face + pillar];
+          WEFT_UNROLL
+          for (int c = 0; c < 3; ++c) t[c] = from[c * stride];
         }
-        real a[9];
-        const double wj = slopes(metric, element, i, j, k, n, a);
-        double g[3][3];  // du_c/dx_d
         WEFT_UNROLL
         for (int c = 0; c < 3; ++c) {
-          WEFT_UNROLL
-          for (int d = 0; d < 3; ++d) g[c][d] = a[d] * slope[c][0] + a[3 + d] * slope[c][1] + a[6 + d] * slope[c][2];
+          slope[c][0] += dr * values[c][p - i + q];
+          slope[c][1] += ds * values[c][p + (q - j) * n];
+          slope[c][2] += dt * t[c];
         }
-        double vorticity = 0, strain = 0, all = 0, square = 0;
-        WEFT_UNROLL
-        for (int c = 0; c < 3; ++c) {
-          const int d = (c + 1) % 3;
-          const double value = values[c][thread];
-          square += value * value;
-          vorticity += (g[c][d] - g[d][c]) * (g[c][d] - g[d][c]);
-          strain += g[c][c] * g[c][c] + (g[c][d] + g[d][c]) * (g[c][d] + g[d][c]) / 2;
-          all += g[c][0] * g[c][0] + g[c][1] * g[c][1] + g[c][2] * g[c][2];
-        }
-        const double trace = g[0][0] + g[1][1] + g[2][2];
-        double* const to = mine[WEFT_SLOT(thread % lanes)];
-        to[0] += wj * vorticity;
-        to[1] += wj * strain;
-        to[2] += wj * trace * trace;
-        to[3] += wj * all;
-        to[4] += wj * square;
-        to[5] = larger(to[5], trace * trace);
       }
+      real a[9];
+      const double wj = slopes(metric, element, i, j, k, n, a);
+      double g[3][3];  // du_c/dx_d
+      WEFT_UNROLL
+      for (int c = 0; c < 3; ++c) {
+        WEFT_UNROLL
+        for (int d = 0; d < 3; ++d) g[c][d] = a[d] * slope[c][0] + a[3 + d] * slope[c][1] + a[6 + d] * slope[c][2];
+      }
+      double vorticity = 0, strain = 0, all = 0, square = 0;
+      WEFT_UNROLL
+      for (int c = 0; c < 3; ++c) {
+        const int d = (c + 1) % 3;
+        const double value = values[c][p];
+        square += value * value;
+        vorticity += (g[c][d] - g[d][c]) * (g[c][d] - g[d][c]);
+        strain += g[c][c] * g[c][c] + (g[c][d] + g[d][c]) * (g[c][d] + g[d][c]) / 2;
+        all += g[c][0] * g[c][0] + g[c][1] * g[c][1] + g[c][2] * g[c][2];
+      }
+      const double trace = g[0][0] + g[1][1] + g[2][2];
+      double* const to = mine[WEFT_SLOT(p % lanes)];
+      to[0] += wj * vorticity;
+      to[1] += wj * strain;
+      to[2] += wj * trace * trace;
+      to[3] += wj * all;
+      to[4] += wj * square;
+      to[5] = larger(to[5], trace * trace);
     }
     WEFT_BARRIER();
   }
