@@ -20,6 +20,7 @@
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/element.hpp"
 #include "weft/kernels/launch_shared.hpp"
+#include "weft/kernels/memory_hints.hpp"
 
 namespace {
 
@@ -189,15 +190,28 @@ struct Matrix {
 constexpr int pitch = n | 1;
 constexpr int column_threads = 2 * tile * face;
 constexpr int column_registers = sizeof(real) == 4 ? 72 : n == 9 ? 96 : 128;  // per thread
+constexpr int column_blocks = blocks_for<column_threads, column_registers>;
+
+// Prefetches a layer of the frames and fields of an element, one line per thread.
+WEFT_FUNCTION void prefetch_layer(const real* jacobian, const real* fields, int element, int layer, int thread) {
+  constexpr int lines = (face - 1) * static_cast<int>(sizeof(real)) / line_bytes + 2;
+  const int which = thread / lines;
+  if (which < 15) {
+    const real* values =
+        which < 9 ? jacobian + (element * 9l + which) * points : fields + (element * 6l + which - 9) * points;
+    prefetch_lines<face, lines>(values + layer * face, thread % lines);
+  }
+}
 
 }  // namespace
 
 // One thread per field, E or H, and column of points along t: components to be differentiated along t stay in its
 // registers; layers pass through shared memory one by one, in two buffers. The component along t is set aside in shared
 // memory, where a launch can give enough. Layers are differentiated in the opposite order to that in which they are
-// read, so that the frames needed again are those read last, which caches still hold.
+// read, so that the frames needed again are those read last, which caches still hold. Few blocks fit on a
+// multiprocessor: each also prefetches the first layers of the element of the block that takes its place.
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for<column_threads, column_registers>)
+#define WEFT_MIN_BLOCKS column_blocks
 WEFT_KERNEL(maxwell_curl_columns, column_threads,
             (int count, Matrix derivative, const real* WEFT_RESTRICT jacobian, const real* WEFT_RESTRICT media, real a,
              real dt, const real* WEFT_RESTRICT fields, real* WEFT_RESTRICT residual)) {
@@ -234,6 +248,8 @@ WEFT_KERNEL(maxwell_curl_columns, column_threads,
       planes[k % 2][0][row][i] = r[WEFT_SLOT(thread)][k];
       planes[k % 2][1][row][i] = s[WEFT_SLOT(thread)][k];
       planes[k % 2][2][row][i] = weft_has_launch_shared ? stash[k][thread] : t[WEFT_SLOT(thread)][k];
+      const int next = (WEFT_BLOCK + column_blocks * multiprocessors) * tile;
+      if (column_blocks < 3 && k < n / 2 && next < count) prefetch_layer(jacobian, fields, next, n / 2 - 1 - k, thread);
     }
     WEFT_BARRIER();
     WEFT_THREADS(index, column_threads) {
