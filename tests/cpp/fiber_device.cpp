@@ -192,6 +192,12 @@ class FiberKernel final : public device::detail::KernelImpl {
   const Kernel& kernel_;
 };
 
+// Fibers have all parts of a kernel (WEFT_WITH_*), like host instances.
+std::string instance_of(device::KernelSpec spec) {
+  std::erase_if(spec.defines, [](const device::Define& d) { return d.name.starts_with("WEFT_WITH_"); });
+  return device::constants_of(spec, true);
+}
+
 class FiberDevice final : public device::HostDevice {
  public:
   FiberDevice() : HostDevice(true) {
@@ -205,7 +211,7 @@ class FiberDevice final : public device::HostDevice {
 
  protected:
   std::shared_ptr<device::detail::KernelImpl> load(const device::KernelSpec& spec) override {
-    const std::string constants = constants_of(spec, true);
+    const std::string constants = instance_of(spec);
     const auto found = registry().find({spec.file, spec.name, constants});
     if (found == registry().end()) {
       throw std::runtime_error("kernels/" + spec.file + ".hpp has no fiber instance of " + spec.name + " with " +
@@ -229,7 +235,7 @@ bool register_kernel(Kernel kernel) {
 }
 
 std::vector<std::size_t> argument_sizes(const device::KernelSpec& spec) {
-  const auto found = registry().find({spec.file, spec.name, device::constants_of(spec, true)});
+  const auto found = registry().find({spec.file, spec.name, instance_of(spec)});
   return found == registry().end() ? std::vector<std::size_t>() : found->second.argument_sizes;
 }
 

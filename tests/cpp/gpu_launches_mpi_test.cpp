@@ -77,6 +77,9 @@ struct Problem {
     system.apply = [this](double* p, double* ap, device::Stream& s) { op.apply(p, ap, s); };
     system.apply_product = [this](double* p, double* ap, double* sums, device::Stream& s) { op.apply(p, ap, sums, s); };
     system.product_partials = op.product_partials();
+    system.summands = [this](double* p, double* sums, device::Stream& s) { return op.summands(p, sums, s); };
+    system.summand_partials = op.summand_partials();
+    system.summand_lambda = op.summand_lambda();
     system.entries = op.entries();
     system.unknowns = op.unknowns();
     solver::ConjugateGradients<double> cg(std::move(system), device, op.comm());

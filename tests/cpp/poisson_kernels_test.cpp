@@ -74,9 +74,10 @@ std::vector<double> reference_apply(int order, const double* g, const double* w,
   return y;
 }
 
+// Of y on elements [1, elements); or, with `product`, of y and u . y on all elements.
 template <class T>
 double largest_error(int order, Threads threads, const Kind& kind, bool indirect,
-                     const std::shared_ptr<device::Device>& device) {
+                     const std::shared_ptr<device::Device>& device, bool product = false) {
   const mesh::Mesh mesh = test::row_of(kind.shapes);
   const auto factors = mesh::geometric_factors(mesh, order);
   const std::size_t points = factors.mass.size(), each = points / elements;
@@ -107,7 +108,7 @@ double largest_error(int order, Threads threads, const Kind& kind, bool indirect
   options.device = device;
   std::array<std::int64_t, elements> own_order;
   std::iota(own_order.begin(), own_order.end(), 0);
-  const poisson::LocalOperator<T> local(mesh, options, index, w, own_order);
+  poisson::LocalOperator<T> local(mesh, options, index, w, own_order);
   for (const Shape shape : mesh::all_shapes) {
     const bool as_affine = threads == Threads::points && shape == Shape::box;
     const std::int64_t found = local.elements_by_shape()[static_cast<int>(shape)];
@@ -118,22 +119,30 @@ double largest_error(int order, Threads threads, const Kind& kind, bool indirect
   device::Array<T> in(device, x), out(device, points);
   out.upload(std::vector<T>(points, T(-7)));
   device::Stream stream(device);
-  local.apply(in.data(), out.data(), 1, elements, stream);
+  device::Array<double> sums(device, product ? local.product_partials() : 0);
+  if (product)
+    local.apply(in.data(), out.data(), sums.data(), stream);
+  else
+    local.apply(in.data(), out.data(), 1, elements, stream);
   stream.synchronize();
   const std::vector<T> y = out.download();
-  for (std::size_t p = 0; p < each; ++p)
+  for (std::size_t p = 0; p < each && !product; ++p)
     if (y[p] != T(-7)) return std::nan("");  // an element outside [begin, end) was written
-  double largest = 0, scale = 0;
-  for (int e = 1; e < elements; ++e) {
+  double largest = 0, scale = 0, sum = 0;
+  for (int e = product ? 0 : 1; e < elements; ++e) {
     const auto expected =
         reference_apply(order, factors.g.data() + 6 * e * each, w.data() + e * each, 0.7, u.data() + e * each);
     for (std::size_t p = 0; p < each; ++p) {
       largest = std::max(largest, std::abs(y[e * each + p] - expected[p]));
       if (!(std::abs(y[e * each + p]) < 1e30)) return std::nan("");
       scale = std::max(scale, std::abs(expected[p]));
+      sum += u[e * each + p] * expected[p];
     }
   }
-  return largest / scale;
+  if (!product) return largest / scale;
+  double found = 0;
+  for (const double part : sums.download()) found += part;
+  return std::isnan(found) ? found : std::max(largest / scale, std::abs(found - sum) / sum);
 }
 
 // The reference's factors are computed from derivatives of the nodes, whose rounding errors grow like n²: on a box of
@@ -161,6 +170,18 @@ TEST_P(EveryOrder, KernelsMatchTheDefinition) {
         EXPECT_LT(largest_error<float>(GetParam(), threads, kind, indirect, host), 1e-5);
       }
 }
+
+TEST_P(EveryOrder, KernelsGiveTheProductWithTheirResult) {
+  const auto host = device::open("host");
+  for (const Threads threads : {Threads::columns, Threads::matrices})
+    for (const Kind& kind : kinds) {
+      if (threads == Threads::matrices && !poisson::matrices_fit(GetParam(), sizeof(double))) continue;
+      SCOPED_TRACE(poisson::name(threads) + ", " + kind.name);
+      EXPECT_LT(largest_error<double>(GetParam(), threads, kind, true, host, true), rounding(GetParam(), kind));
+      if (threads == Threads::matrices) continue;
+      EXPECT_LT(largest_error<float>(GetParam(), threads, kind, true, host, true), 1e-5);
+    }
+}
 INSTANTIATE_TEST_SUITE_P(Poisson, EveryOrder, testing::Range(1, 16));
 
 struct GpuCase {
@@ -172,16 +193,20 @@ struct GpuCase {
 };
 class GpuBranch : public testing::TestWithParam<GpuCase> {
  protected:
-  static double error() {
+  static double error(bool product = false) {
     const GpuCase& c = GetParam();
-    return largest_error<double>(c.order, c.threads, c.kind, true, device::open("fiber"));
+    return largest_error<double>(c.order, c.threads, c.kind, true, device::open("fiber"), product);
   }
+  static bool has_product() { return GetParam().threads != Threads::points; }
 };
 
 TEST_P(GpuBranch, IsRightWhateverTheOrderOfTheThreads) {
   for (unsigned seed = 1; seed <= 5; ++seed) {
     fiber::seed(seed);
     EXPECT_LT(error(), GetParam().allowed) << "seed " << seed;
+    if (has_product()) {
+      EXPECT_LT(error(true), GetParam().allowed) << "with the product, seed " << seed;
+    }
   }
 }
 
@@ -194,6 +219,12 @@ TEST_P(GpuBranch, IsWrongWithoutAnyOneOfItsBarriers) {
     const fiber::WithoutBarrier removed(barrier);
     EXPECT_FALSE(error() < 1e-6) << "without the barrier at line " << barrier.line;
   }
+  if (!has_product()) return;
+  ASSERT_LT(error(true), GetParam().allowed);
+  for (const fiber::Barrier& barrier : fiber::take_barriers_met()) {
+    const fiber::WithoutBarrier removed(barrier);
+    EXPECT_FALSE(error(true) < 1e-6) << "with the product, without the barrier at line " << barrier.line;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -204,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(
                     GpuCase{4, Threads::columns, boxes, 2}, GpuCase{12, Threads::columns, stored, 4},
                     GpuCase{12, Threads::columns, trilinear, 4, rounding(12, trilinear)},
                     GpuCase{13, Threads::columns, stored, 4}, GpuCase{14, Threads::columns, stored, 4},
-                    GpuCase{15, Threads::columns, stored, 4}, GpuCase{3, Threads::matrices, trilinear, 4},
+                    GpuCase{15, Threads::columns, stored, 4, 2e-14}, GpuCase{3, Threads::matrices, trilinear, 4},
                     GpuCase{3, Threads::matrices, affine, 4}, GpuCase{7, Threads::matrices, trilinear, 4},
                     GpuCase{15, Threads::matrices, trilinear, 6, rounding(15, trilinear)},
                     GpuCase{15, Threads::matrices, affine, 6, rounding(15, affine)}));

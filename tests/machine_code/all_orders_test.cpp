@@ -56,11 +56,15 @@ void apply_poisson(int order, poisson::Threads threads, poisson::Geometry geomet
   options.geometry = geometry;
   options.threads = threads;
   options.device = device;
-  const poisson::LocalOperator<T> local(mesh, options, index, weights);
+  poisson::LocalOperator<T> local(mesh, options, index, weights);
   const device::Array<T> in(device, x);
   device::Array<T> out(device, points);
   device::Stream stream(device);
   local.apply(in.data(), out.data(), 1, 6, stream);
+  stream.synchronize();
+  if (threads == poisson::Threads::points) return;
+  device::Array<double> products(device, local.product_partials());
+  local.apply(in.data(), out.data(), products.data(), stream);
   stream.synchronize();
 }
 

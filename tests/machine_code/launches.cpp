@@ -119,6 +119,31 @@ unsigned tile_of(const device::KernelSpec& spec) {
   return 1;
 }
 
+// The host's instance of a kernel with products (kernels/poisson_product.hpp) writes one per element; this adds up
+// those of each GPU block, where that writes its own. The pointer is the last argument.
+class Products {
+ public:
+  Products(const device::KernelSpec& spec, std::int64_t blocks, std::vector<void*>& arguments) : tile_(tile_of(spec)) {
+    if (std::ranges::none_of(spec.defines, [](const device::Define& d) { return d.name == "WEFT_WITH_PRODUCT"; }))
+      return;
+    std::memcpy(&of_blocks_, arguments.back(), sizeof of_blocks_);
+    of_elements_.resize(static_cast<std::size_t>(blocks) * tile_);
+    first_ = of_elements_.data();
+    arguments.back() = &first_;
+  }
+  void store() const {
+    for (std::size_t e = 0; e < of_elements_.size(); ++e) {
+      double& sum = of_blocks_[e / tile_];
+      sum = (e % tile_ == 0 ? 0 : sum) + of_elements_[e];
+    }
+  }
+
+ private:
+  unsigned tile_;
+  double *of_blocks_ = nullptr, *first_ = nullptr;
+  std::vector<double> of_elements_;
+};
+
 std::vector<std::vector<char>> contents(const Memory& memory) {
   std::vector<std::vector<char>> copies;
   for (const std::span<char> each : memory) copies.emplace_back(each.begin(), each.end());
@@ -182,7 +207,7 @@ device::KernelSpec spec_of(const FakeLaunch& launch) {
   std::stringstream options(launch.options);
   for (std::string option; options >> option;) {
     const std::size_t equals = option.find('=');
-    for (const char* name : {"WEFT_N", "WEFT_REAL", "WEFT_TILE_"}) {
+    for (const char* name : {"WEFT_N", "WEFT_REAL", "WEFT_TILE_", "WEFT_WITH_"}) {
       if (option.starts_with(std::string("-D") + name))
         spec.defines.push_back({option.substr(2, equals - 2), option.substr(equals + 1)});
     }
@@ -212,8 +237,11 @@ std::function<void()> prepare_launch(const FakeLaunch& launch, std::vector<std::
     if (compares) {
       const std::vector<std::vector<char>> before = contents(allocations);
       device::Stream stream(host);
-      on_host.launch(stream, std::int64_t{blocks} * tile_of(spec), {threads.x, threads.y, threads.z}, pointers.data());
+      std::vector<void*> own = pointers;
+      const Products products(spec, blocks, own);
+      on_host.launch(stream, std::int64_t{blocks} * tile_of(spec), {threads.x, threads.y, threads.z}, own.data());
       stream.synchronize();
+      products.store();
       expected = contents(allocations);
       restore(allocations, before);
     }

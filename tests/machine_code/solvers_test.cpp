@@ -36,13 +36,20 @@ device::Array<T> vector(const poisson::Operator<T>& op) {
   return device::Array<T>(op.options().device, values);
 }
 
+// The residuals.
 template <class T>
-void solve(poisson::Operator<T>& op, const T* inverse_diagonal, bool with_product) {
+std::vector<double> solve(poisson::Operator<T>& op, const T* inverse_diagonal, bool with_product,
+                          bool with_summands = false) {
   solver::System<T> system;
   system.apply = [&](T* p, T* ap, device::Stream& s) { op.apply(p, ap, s); };
   if (with_product) {
     system.apply_product = [&](T* p, T* ap, double* product, device::Stream& s) { op.apply(p, ap, product, s); };
     system.product_partials = op.product_partials();
+  }
+  if (with_summands) {
+    system.summands = [&](T* p, double* product, device::Stream& s) { return op.summands(p, product, s); };
+    system.summand_partials = op.summand_partials();
+    system.summand_lambda = op.summand_lambda();
   }
   system.entries = op.entries();
   system.unknowns = op.unknowns();
@@ -61,6 +68,7 @@ void solve(poisson::Operator<T>& op, const T* inverse_diagonal, bool with_produc
   for (std::size_t solve = 0; solve < 2; ++solve)
     for (std::size_t i = 0; i < residuals[solve].size(); ++i)
       EXPECT_NEAR(residuals[solve][i], residuals[solve + 2][i], 1e-5 * residuals[solve][0]);
+  return residuals[0];
 }
 
 }  // namespace
@@ -69,7 +77,19 @@ TYPED_TEST(Solvers, ConjugateGradients) {
   using T = TypeParam;
   poisson::Operator<T> op(box(), options(0.1));
   const device::Array<T> inverse = op.inverse_diagonal();
-  solve<T>(op, nullptr, true);
+  poisson::Operator<T> without_lambda(box(), options(0));
+  const auto compare = [](poisson::Operator<T>& of, const T* inverse_diagonal) {
+    const auto stored = solve<T>(of, inverse_diagonal, true), gathered = solve<T>(of, inverse_diagonal, true, true);
+    const double rounding = sizeof(T) == 8 ? 1e-13 : 1e-5;
+    for (std::size_t i = 0; i < stored.size(); ++i) EXPECT_NEAR(gathered[i], stored[i], rounding * stored[0]);
+  };
+  compare(op, nullptr);
+  compare(op, inverse.data());
+  compare(without_lambda, nullptr);
+  poisson::Options recomputed = options(0.1);  // whose lambda is left to the gather
+  recomputed.geometry = poisson::Geometry::mixed;
+  poisson::Operator<T> straight(mesh::make_box({.counts = {3, 2, 1}}, mpi::Comm()), recomputed);
+  compare(straight, nullptr);
   solve<T>(op, inverse.data(), false);
 }
 

@@ -26,27 +26,27 @@ void add_file(std::vector<LaunchedKernel>& list, std::string_view file, std::ini
 template <class T>
 void add_poisson(std::vector<LaunchedKernel>& list) {
   for (int order = 1; order <= 15; ++order) {
+    const auto add = [&](const char* file, const std::string& name, int tile, bool product) {
+      std::vector<device::Define> defines{{"WEFT_N", std::to_string(order)},
+                                          {"WEFT_REAL", device::type_name<T>()},
+                                          {"WEFT_TILE_ELEMENTS", std::to_string(tile)}};
+      list.push_back({{file, name, defines}, true});
+      if (!product) return;
+      defines.push_back({"WEFT_WITH_PRODUCT", "1"});
+      list.push_back({{file, name, std::move(defines)}, true});
+    };
     if (poisson::matrices_fit(order, sizeof(T))) {
       const int tile = poisson::elements_per_block(order, poisson::Threads::matrices, sizeof(T));
       for (const char* name : {"poisson_trilinear_matrix", "poisson_affine_matrix"})
-        list.push_back({{"poisson_matrix",
-                         name,
-                         {{"WEFT_N", std::to_string(order)},
-                          {"WEFT_REAL", device::type_name<T>()},
-                          {"WEFT_TILE_ELEMENTS", std::to_string(tile)}}},
-                        true});
+        add("poisson_matrix", name, tile, true);
     }
     for (const poisson::Threads threads : {poisson::Threads::points, poisson::Threads::columns}) {
       if (threads == poisson::Threads::points && order > 9) continue;  // exceeds the threads per block
       const int tile = poisson::elements_per_block(order, threads, sizeof(T));
       for (const char* geometry : {"stored", "curved", "trilinear", "affine", "box"}) {
         if (threads == poisson::Threads::points && std::string_view(geometry) == "box") continue;  // same as affine
-        list.push_back({{"poisson",
-                         std::string("poisson_") + geometry + (threads == poisson::Threads::points ? "_3d" : "_2d"),
-                         {{"WEFT_N", std::to_string(order)},
-                          {"WEFT_REAL", device::type_name<T>()},
-                          {"WEFT_TILE_ELEMENTS", std::to_string(tile)}}},
-                        true});
+        const bool points = threads == poisson::Threads::points;
+        add("poisson", std::string("poisson_") + geometry + (points ? "_3d" : "_2d"), tile, !points);
       }
     }
   }
@@ -121,6 +121,7 @@ std::vector<LaunchedKernel> launched_kernels() {
   std::vector<LaunchedKernel> list;
   add_file(list, "vector", {"double", "float"});
   add_file(list, "cg", {"double", "float"});
+  add_file(list, "cg_gather", {"double", "float"});
   add_file(list, "gather", {"double", "float"});
   add_file(list, "exchange", {"double", "float", "int", "long"});
   add_file(list, "pieces", {"int", "long"});

@@ -153,6 +153,11 @@ class Poisson {
         op_->apply(x, y, product, stream);
       };
     system.product_partials = op_->product_partials();
+    system.summands = [this](T* x, double* product, device::Stream& stream) {
+      return op_->summands(x, product, stream);
+    };
+    system.summand_partials = op_->summand_partials();
+    system.summand_lambda = op_->summand_lambda();
     system.entries = op_->entries();
     system.unknowns = op_->unknowns();
     system.weights = op_->weights();

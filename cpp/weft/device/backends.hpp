@@ -23,8 +23,9 @@ bool register_backend(const std::string& which, Opener opener);
 // MPI_COMM_WORLD; otherwise 0.
 int rank_in_node();
 
-// "N=7,real=double": the constants that select a host instance. With `tiles`, tile sizes (WEFT_TILE_*) follow, ordered
-// by name. Any other define throws std::invalid_argument, because host instances do not depend on it.
+// "N=7,real=double": the constants that select a host instance. With `tiles`, those for GPUs follow (WEFT_TILE_*,
+// WEFT_WITH_*), ordered by name. Any other define throws std::invalid_argument, because host instances do not depend on
+// it.
 std::string constants_of(const KernelSpec& spec, bool tiles = false);
 
 }  // namespace weft::device

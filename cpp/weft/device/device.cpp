@@ -109,11 +109,11 @@ std::string constants_of(const KernelSpec& spec, bool tiles) {
       order = "N=" + define.value + ",";
     } else if (define.name == "WEFT_REAL") {
       real = "real=" + define.value;
-    } else if (define.name.starts_with("WEFT_TILE_")) {
+    } else if (define.name.starts_with("WEFT_TILE_") || define.name.starts_with("WEFT_WITH_")) {
       if (tiles) rest.push_back("," + define.name + "=" + define.value);
     } else {
       throw std::invalid_argument("kernel " + spec.name + ": " + define.name +
-                                  " is not a constant of host instances; use WEFT_N, WEFT_REAL or WEFT_TILE_*");
+                                  " is not a constant of kernels; use WEFT_N, WEFT_REAL, WEFT_TILE_* or WEFT_WITH_*");
     }
   }
   std::sort(rest.begin(), rest.end());

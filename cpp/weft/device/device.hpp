@@ -75,7 +75,8 @@ struct Define {
   std::string value;
 };
 // A kernel: `file` and `name` under kernels/, and its compile-time constants. WEFT_N and WEFT_REAL choose the host
-// instance. Tile sizes (WEFT_TILE_*) apply to GPUs only; the host keeps the defaults of the source.
+// instance. Tile sizes (WEFT_TILE_*) apply to GPUs only; the host keeps the defaults of the source. So do parts that a
+// kernel is compiled with or without (WEFT_WITH_*); host instances have all of them and decide by the arguments.
 struct KernelSpec {
   std::string file;  // "vector" for kernels/vector.hpp
   std::string name;  // "axpy"

@@ -5,19 +5,28 @@
 
 #include "weft/kernels/dialect.hpp"
 
-// *result = the sum over a block of `threads`: 64, 128, 256, … `shared` has room for that many values; a barrier must
+// The leaves of the tree: the smallest power of two that is at least `threads`.
+template <int threads>
+constexpr int block_sum_room = 2 * block_sum_room<(threads + 1) / 2>;
+template <>
+constexpr int block_sum_room<1> = 1;
+
+// *result = the sum over a block of `threads`, at least 32. `shared` has block_sum_room<threads> values; a barrier must
 // precede its next use.
 #if defined(WEFT_TARGET_GPU)
-template <int threads>
-WEFT_FUNCTION void block_sum(const double* sums, double* shared, double* result) {
+template <int threads, class T>
+WEFT_FUNCTION void block_sum(const T* sums, double* shared, double* result) {
+  constexpr int room = block_sum_room<threads>;
   const int t = static_cast<int>(threadIdx.x);
   shared[t] = sums[0];
+  if (t < room - threads) shared[threads + t] = 0;
   WEFT_BARRIER();
-  double values[threads / 32];
+  if (threads % 32 != 0 && t >= 32) return;  // shuffles need whole warps
+  double values[room / 32];
   WEFT_UNROLL
-  for (int j = 0; j < threads / 32; ++j) values[j] = shared[t % 32 + 32 * j];
+  for (int j = 0; j < room / 32; ++j) values[j] = shared[t % 32 + 32 * j];
   WEFT_UNROLL
-  for (int half = threads / 64; half > 0; half /= 2) {
+  for (int half = room / 64; half > 0; half /= 2) {
     WEFT_UNROLL
     for (int j = 0; j < half; ++j) values[j] += values[j + half];
   }
@@ -32,10 +41,14 @@ WEFT_FUNCTION void block_sum(const double* sums, double* shared, double* result)
   if (t == 0) *result = values[0];
 }
 #else
-template <int threads>
-WEFT_FUNCTION void block_sum(const double* sums, double* shared, double* result) {
-  WEFT_THREADS(t, threads) { shared[t] = sums[WEFT_SLOT(t)]; }
-  for (int half = threads / 2; half > 0; half /= 2) {
+template <int threads, class T>
+WEFT_FUNCTION void block_sum(const T* sums, double* shared, double* result) {
+  constexpr int room = block_sum_room<threads>;
+  WEFT_THREADS(t, threads) {
+    shared[t] = sums[WEFT_SLOT(t)];
+    for (int i = threads + t; i < room; i += threads) shared[i] = 0;
+  }
+  for (int half = room / 2; half > 0; half /= 2) {
     WEFT_BARRIER();
     WEFT_THREADS(t, half) {  // the host loops only up to `half`
       if (t < half) shared[t] += shared[t + half];

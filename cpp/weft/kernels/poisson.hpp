@@ -16,12 +16,14 @@
 // Arrays begin at the first element. index and y: [element][n^3]. factors: [element][7 or 6][n^3], namely G_rr, G_rs,
 // G_rt, G_ss, G_st, G_tt, W, so that a block reads contiguous values of each. maps: [element][24], three components of
 // each coefficient in x = sum_c maps[c] r^a s^b t^c, in the order 1, r, s, t, rs, rt, st, rst. metrics: [element][6], G
-// without the weights. reference: [n*n + 2n], namely D in row-major order, the GLL points, the GLL weights.
+// without the weights. reference: [n*n + 2n], namely D in row-major order, the GLL points, the GLL weights. products:
+// [blocks] (poisson_product.hpp), for one field.
 #include "weft/kernels/blocks.hpp"
 #include "weft/kernels/launch_shared.hpp"
 #include "weft/kernels/memory_hints.hpp"
 #include "weft/kernels/pencils.hpp"
 #include "weft/kernels/poisson_metric.hpp"
+#include "weft/kernels/poisson_product.hpp"
 
 namespace {
 
@@ -30,8 +32,9 @@ struct Stiffness {
   real even[64];  // [rows][rows]: (K[i][m] + K[i][n-1-m]) / 2; for the middle column, K[i][m]
   real odd[64];   // [half][half]: (K[i][m] - K[i][n-1-m]) / 2
 };
-WEFT_FUNCTION void stiffen(const Stiffness& stiffness, const real (&line)[n], real (&out)[n]) {
-  real e[rows], o[rows];
+// out = K line; returns line . out.
+WEFT_FUNCTION real stiffen(const Stiffness& stiffness, const real (&line)[n], real (&out)[n]) {
+  real e[rows], o[rows], product = 0;
   split(line, e, o);
   WEFT_UNROLL
   for (int i = 0; i < rows; ++i) {
@@ -44,7 +47,9 @@ WEFT_FUNCTION void stiffen(const Stiffness& stiffness, const real (&line)[n], re
     }
     out[i] = a + b;
     if (i < half) out[n - 1 - i] = a - b;
+    if (with_product) product += i < half ? e[i] * a + o[i] * b : e[i] * a;
   }
+  return product;
 }
 
 // G stored at every point.
@@ -195,7 +200,7 @@ WEFT_FUNCTION void differentiate_lines(const Splitting& d, real* base, int l) {
   if (by_pairs)
     differentiate_by_pairs<transposed>(d, base, l);
   else
-    transform_lines(base, l, [&](const real(&in)[n], real(&out)[n]) { differentiate<transposed>(d, in, out); });
+    transform_lines(base, l, [&](int, const real(&in)[n], real(&out)[n]) { differentiate<transposed>(d, in, out); });
 }
 
 // The bytes of shared memory in which columns set aside `values` values per thread, and whether a kernel can declare so
@@ -214,7 +219,7 @@ constexpr int launch_bytes = aside_at_launch<values> ? bytes_aside<values> : 0;
 template <int stashed, int kept, bool by_pairs, int resident, class Geometry>
 WEFT_FUNCTION void apply_pencils(int block, int count, int fields, const Splitting& d, const Geometry& geometry,
                                  real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
-                                 real* WEFT_RESTRICT y) {
+                                 real* WEFT_RESTRICT y, double* WEFT_RESTRICT products) {
   static_assert(kept == 0 || (chunks == 2 && kept <= n - layers), "only values of the other chunk can be kept");
   constexpr int unstashed = n - stashed;
   constexpr bool at_launch = aside_at_launch<stashed + kept>;
@@ -226,6 +231,7 @@ WEFT_FUNCTION void apply_pencils(int block, int count, int fields, const Splitti
   Row* const keep = at_launch ? stash + stashed : declared_keep;              // values of u
   real u[WEFT_SLOTS(tile * pencils)][n];                                      // x; later y without the term along t
   real t[WEFT_SLOTS(tile * pencils)][n];                                      // du/dt; later the flux along t
+  real product[WEFT_SLOTS(tile * pencils)] = {};
 
   const int first = block * tile, elements = count - block * tile < tile ? count - block * tile : tile;
   WEFT_THREADS(thread, tile * pencils) {
@@ -276,7 +282,8 @@ WEFT_FUNCTION void apply_pencils(int block, int count, int fields, const Splitti
           if (at >= n) continue;
           real &own = u[WEFT_SLOT(thread)][at], &along_t = t[WEFT_SLOT(thread)][at];
           if (at >= unstashed) along_t = stash[at - unstashed][thread];
-          own *= apply_factors(geometry, column, at, lambda, r[k * n], s[k * s_layer], along_t);
+          own *= apply_factors_with_product(geometry, column, at, lambda, own, r[k * n], s[k * s_layer], along_t,
+                                            product[WEFT_SLOT(thread)]);
           if (at >= unstashed) stash[at - unstashed][thread] = along_t;
         }
       }
@@ -311,6 +318,8 @@ WEFT_FUNCTION void apply_pencils(int block, int count, int fields, const Splitti
         y[static_cast<long>(element) * points + k * face + l] = u[WEFT_SLOT(thread)][k] + flux[k];
     }
   }
+  static_assert(sizeof planes >= block_sum_room<tile * pencils> * sizeof(double), "room for the sum");
+  store_product<tile * pencils>(product, planes, block, products);
 }
 
 // Boxes: y = (g_r K x W x W + W x g_s K x W + W x W x g_t K) u, where x is the tensor product. This takes one pass over
@@ -319,12 +328,13 @@ WEFT_FUNCTION void apply_pencils(int block, int count, int fields, const Splitti
 template <int stashed, int resident>
 WEFT_FUNCTION void apply_boxes(int block, int count, int fields, const Stiffness& stiffness,
                                const AffineColumns& geometry, real lambda, const int* WEFT_RESTRICT index,
-                               const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y) {
+                               const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y, double* WEFT_RESTRICT products) {
   WEFT_SHARED(real, planes[tile][element_values]);  // of each element: layers for r, then for s
   real u[WEFT_SLOTS(tile * pencils)][n];
   real t[WEFT_SLOTS(tile * pencils)][n];  // the term along t
   constexpr int unstashed = n - stashed;
   WEFT_SHARED(real, stash[stashed > 0 ? stashed : 1][tile * pencils]);  // the values of t from t[unstashed] on
+  real product[WEFT_SLOTS(tile * pencils)] = {};
 
   WEFT_THREADS(thread, tile * pencils) {
     const int l = thread % pencils, element = block * tile + thread / pencils;
@@ -332,15 +342,21 @@ WEFT_FUNCTION void apply_boxes(int block, int count, int fields, const Stiffness
     if (thread == 0) prefetch(geometry, block * tile, count - block * tile < tile ? count - block * tile : tile);
     gather_column(live, element, l, 0, n, index, x, u[WEFT_SLOT(thread)]);
     prefetch_for_successor<resident, tile * pencils>(geometry, block, count, fields, index, thread);
-    stiffen(stiffness, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
+    real& sum = product[WEFT_SLOT(thread)];
+    sum = stiffen(stiffness, u[WEFT_SLOT(thread)], t[WEFT_SLOT(thread)]);
     if (live) {
       const real tt = geometry.of.weights[l % n] * geometry.of.weights[l / n] * geometry.of.metrics[element * 6l + 5];
       const real* w = geometry.of.inverse_degree + (static_cast<long>(element) * points + l);
+      sum *= tt;
       WEFT_UNROLL
       for (int k = 0; k < n; ++k) {
         real& out = t[WEFT_SLOT(thread)][k];
         out *= tt;
-        if (geometry.of.inverse_degree != nullptr) out += lambda * w[k * face] * u[WEFT_SLOT(thread)][k];
+        if (geometry.of.inverse_degree != nullptr) {
+          const real screening = lambda * w[k * face] * u[WEFT_SLOT(thread)][k];
+          out += screening;
+          if (with_product) sum += screening * u[WEFT_SLOT(thread)][k];
+        }
         if (k >= unstashed) stash[k - unstashed][thread] = out;
       }
     }
@@ -360,8 +376,17 @@ WEFT_FUNCTION void apply_boxes(int block, int count, int fields, const Stiffness
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
-      transform_lines(planes[thread / pencils], thread % pencils,
-                      [&](const real(&in)[n], real(&out)[n]) { stiffen(stiffness, in, out); });
+      const int element = block * tile + thread / pencils;
+      transform_lines(planes[thread / pencils], thread % pencils, [&](int q, const real(&in)[n], real(&out)[n]) {
+        const real sum = stiffen(stiffness, in, out);
+        if (!with_product) return;
+        const int l = thread % pencils;
+        const bool along_r = line_along_r(q, l);
+        const int line = chunks == 1 || along_r ? l : l - lines, k = chunk * layers + line / n;
+        if (element < count && k < n)
+          product[WEFT_SLOT(thread)] += geometry.of.metrics[element * 6l + (along_r ? 0 : 3)] *
+                                        geometry.of.weights[line % n] * geometry.of.weights[k] * sum;
+      });
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
@@ -382,6 +407,8 @@ WEFT_FUNCTION void apply_boxes(int block, int count, int fields, const Stiffness
     }
     // No barrier is needed: a thread's first stores of the next chunk go where only this thread has just read.
   }
+  static_assert(sizeof planes >= block_sum_room<tile * pencils> * sizeof(double), "room for the sum");
+  store_product<tile * pencils>(product, planes, block, products);
 }
 
 }  // namespace
@@ -450,13 +477,49 @@ constexpr Columns columns_float[] = {
     {{sm_90 ? 64 : 80, 15}, {sm_100 ? 104 : 80, 15}, {sm_90 ? 64 : 96, 15}, {sm_90 ? 56 : 80, 6}},  // 14
     {{sm_100 ? 128 : 80, 16}, {104}, {sm_100 ? 128 : 80, 16}, {sm_80 ? 72 : 56, 10}},               // 15
 };
+// The registers that a product takes besides.
+struct Besides {
+  int stored, trilinear, affine, box;
+};
+constexpr Besides besides_double[] = {
+    {0, sm_90 ? 8 : 0, 0, 0},    // N = 1
+    {0, sm_90 ? 24 : 0, 0, 0},   // 2
+    {0, sm_80 ? 16 : 0, 0, 0},   // 3
+    {0, 0, 8, 0},                // 4
+    {4, 8, 12, 4},               // 5
+    {8, 0, sm_80 ? 20 : 8, 12},  // 6
+    {0, sm_80 ? 0 : 20, 8, 0},   // 7
+    {sm_80    ? 32
+     : sm_100 ? 4
+              : 0,
+     sm_80 ? 0 : 12, 20, 8},                // 8
+    {0, 0, 0, sm_90 ? 12 : 0},              // 9
+    {0, 0, 0, sm_80 ? 0 : 12},              // 10
+    {0, 0, sm_90 ? 8 : 0, sm_90 ? 12 : 0},  // 11
+    {sm_90    ? 8
+     : sm_100 ? 20
+              : 0,
+     sm_100 ? 0 : 4, 0, sm_90 ? 16 : 0},                   // 12
+    {sm_100 ? 0 : 20, 0, sm_90 ? 20 : 0, sm_90 ? 20 : 0},  // 13
+    {sm_100 ? 4 : 0, sm_100 ? 4 : 0, sm_100 ? 4 : 0, 0},   // 14
+    {0, sm_90 ? 4 : 0, sm_90 ? 4 : 0, sm_80 ? 0 : 40},     // 15
+};
+constexpr Besides besides_float[] = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0},  {0, 0, 8, 8},
+                                     {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 8, 4}, {0, 0, 4, 8},  {0, 0, 0, 0},
+                                     {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 4}, {0, 0, 4, 12}, {0, 0, 0, 12}};
 constexpr Columns chosen = wide ? columns_double[WEFT_N - 1] : columns_float[WEFT_N - 1];
 #if defined(__HIP__) || !(defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER))
 // 512 registers suffice, and a host keeps everything in its caches.
 constexpr Column stored{chosen.stored.registers}, trilinear{chosen.trilinear.registers},
     affine{chosen.affine.registers}, box{chosen.box.registers};
 #else
-constexpr Column stored = chosen.stored, trilinear = chosen.trilinear, affine = chosen.affine, box = chosen.box;
+constexpr Besides besides = !with_product ? Besides{} : wide ? besides_double[WEFT_N - 1] : besides_float[WEFT_N - 1];
+WEFT_FUNCTION constexpr Column with(Column column, int registers) {
+  column.registers += registers;
+  return column;
+}
+constexpr Column stored = with(chosen.stored, besides.stored), trilinear = with(chosen.trilinear, besides.trilinear),
+                 affine = with(chosen.affine, besides.affine), box = with(chosen.box, besides.box);
 #endif
 
 #if !defined(WEFT_TARGET_GPU) || WEFT_N <= 9  // a block has at most 1024 threads
@@ -503,21 +566,25 @@ WEFT_KERNEL(poisson_affine_3d, tile* points,
 #define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, stored.registers>)
 WEFT_KERNEL(poisson_stored_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
-             long y_field, const real* x, real* y)) {
+             long y_field, const real* x, real* y, double* products)) {
   const int field = WEFT_BLOCK % fields;
   apply_pencils<stored.stash, stored.kept, stored.by_pairs, blocks_for<tile * pencils, stored.registers>>(
       WEFT_BLOCK / fields, count, fields, d, Stored<7>{factors}, lambda, index, x + field * x_field,
-      y + field * y_field);
+      y + field * y_field, products);
 }
 WEFT_LAUNCH_SHARED(poisson_stored_2d, launch_bytes<stored.stash + stored.kept>);
 
+// Without W, the compiler takes more at this order.
+constexpr int curved_registers = stored.registers + (with_product && sm_90 && wide && n == 9 ? 32 : 0);
+#undef WEFT_MIN_BLOCKS
+#define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, curved_registers>)
 WEFT_KERNEL(poisson_curved_2d, tile* pencils,
             (int count, Splitting d, const real* factors, real lambda, const int* index, int fields, long x_field,
-             long y_field, const real* x, real* y)) {
+             long y_field, const real* x, real* y, double* products)) {
   const int field = WEFT_BLOCK % fields;
-  apply_pencils<stored.stash, stored.kept, stored.by_pairs, blocks_for<tile * pencils, stored.registers>>(
+  apply_pencils<stored.stash, stored.kept, stored.by_pairs, blocks_for<tile * pencils, curved_registers>>(
       WEFT_BLOCK / fields, count, fields, d, Stored<6>{factors}, lambda, index, x + field * x_field,
-      y + field * y_field);
+      y + field * y_field, products);
 }
 WEFT_LAUNCH_SHARED(poisson_curved_2d, launch_bytes<stored.stash + stored.kept>);
 
@@ -525,11 +592,12 @@ WEFT_LAUNCH_SHARED(poisson_curved_2d, launch_bytes<stored.stash + stored.kept>);
 #define WEFT_MIN_BLOCKS (blocks_for<tile * pencils, trilinear.registers>)
 WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
-             real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
+             real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y,
+             double* products)) {
   const int field = WEFT_BLOCK % fields;
   apply_pencils<trilinear.stash, trilinear.kept, trilinear.by_pairs, blocks_for<tile * pencils, trilinear.registers>>(
       WEFT_BLOCK / fields, count, fields, d, TrilinearColumns{maps, reference + face, nodes, inverse_degree}, lambda,
-      index, x + field * x_field, y + field * y_field);
+      index, x + field * x_field, y + field * y_field, products);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -537,11 +605,11 @@ WEFT_KERNEL(poisson_trilinear_2d, tile* pencils,
 WEFT_KERNEL(poisson_affine_2d, tile* pencils,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* metrics,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
-             const real* x, real* y)) {
+             const real* x, real* y, double* products)) {
   const int field = WEFT_BLOCK % fields;
   apply_pencils<affine.stash, affine.kept, affine.by_pairs, blocks_for<tile * pencils, affine.registers>>(
       WEFT_BLOCK / fields, count, fields, d, AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes},
-      lambda, index, x + field * x_field, y + field * y_field);
+      lambda, index, x + field * x_field, y + field * y_field, products);
 }
 
 #undef WEFT_MIN_BLOCKS
@@ -549,10 +617,10 @@ WEFT_KERNEL(poisson_affine_2d, tile* pencils,
 WEFT_KERNEL(poisson_box_2d, tile* pencils,
             (int count, Stiffness stiffness, Nodes nodes, const real* reference, const real* metrics,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
-             const real* x, real* y)) {
+             const real* x, real* y, double* products)) {
   const int field = WEFT_BLOCK % fields;
   apply_boxes<box.stash, blocks_for<tile * pencils, box.registers>>(
       WEFT_BLOCK / fields, count, fields, stiffness,
       AffineColumns{{metrics, reference + face + n, inverse_degree}, nodes}, lambda, index, x + field * x_field,
-      y + field * y_field);
+      y + field * y_field, products);
 }

@@ -10,6 +10,7 @@
 #include "weft/kernels/launch_shared.hpp"
 #include "weft/kernels/memory_hints.hpp"
 #include "weft/kernels/poisson_metric.hpp"
+#include "weft/kernels/poisson_product.hpp"
 
 namespace {
 
@@ -17,7 +18,8 @@ static_assert(n == 16 && tile == 1);
 constexpr int threads = 128, columns = face / threads;  // columns of a thread
 constexpr int layers_of_warp = n / (threads / 32);
 constexpr int mirror = n - 1;  // m ^ mirror is the mirror image of point m of a line
-constexpr int at_once = 4;     // layers whose metric a thread applies at the same time, so that it waits less
+// How many layers and columns a thread applies the metric to at the same time, so that it waits less.
+constexpr int at_once = with_product ? 1 : 4, columns_at_once = with_product ? 1 : columns;
 using LayerValues = real[face];
 
 // Where a layer has its value in row s and column r. Columns change places from row to row, so that neither rows nor
@@ -122,7 +124,7 @@ template <int resident, class Geometry>
 WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitting& d, const Geometry& geometry,
                                   const real* WEFT_RESTRICT reference, const real* WEFT_RESTRICT inverse_degree,
                                   real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
-                                  real* WEFT_RESTRICT y) {
+                                  real* WEFT_RESTRICT y, double* WEFT_RESTRICT products) {
   constexpr int unstashed = n - stashed<Geometry>;
   WEFT_SHARED(Table, table);
   WEFT_SHARED(real, declared[declared_layers][face]);
@@ -130,6 +132,7 @@ WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitt
   // at_r: u, then du/dr, its flux, and the terms of y along r and s. at_s: du/ds, then its flux.
   LayerValues *const at_s = at_r + n, *const stash = at_s + n;
   real t[columns][WEFT_SLOTS(threads)][n];  // du/dt, then its flux
+  real product[WEFT_SLOTS(threads)] = {};
 
   WEFT_THREADS(thread, threads) {
     if (thread == 0) prefetch(geometry, block, 1);
@@ -175,32 +178,36 @@ WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitt
   }
   WEFT_BARRIER();
   WEFT_THREADS(thread, threads) {
-    decltype(column_of(geometry, 0, 0, 0)) metrics[columns];
     WEFT_UNROLL
-    for (int c = 0; c < columns; ++c) {
-      const int l = c * threads + thread;
-      metrics[c] = column_of(geometry, block, l % n, l / n);
-    }
-    WEFT_UNROLL
-    for (int first = 0; first < n; first += at_once) {
-      real r[at_once][columns], s[at_once][columns];
+    for (int first_column = 0; first_column < columns; first_column += columns_at_once) {
+      decltype(column_of(geometry, 0, 0, 0)) metrics[columns_at_once];
       WEFT_UNROLL
-      for (int a = 0; a < at_once; ++a) WEFT_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        const int k = first + a, l = c * threads + thread, place = place_of(l / n, l % n);
-        r[a][c] = at_r[k][place];
-        s[a][c] = at_s[k][place];
-        if (k >= unstashed) t[c][WEFT_SLOT(thread)][k] = stash[k - unstashed][l];
+      for (int c = 0; c < columns_at_once; ++c) {
+        const int l = (first_column + c) * threads + thread;
+        metrics[c] = column_of(geometry, block, l % n, l / n);
       }
       WEFT_UNROLL
-      for (int a = 0; a < at_once; ++a) WEFT_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        const int k = first + a, l = c * threads + thread, place = place_of(l / n, l % n);
-        real& of_t = t[c][WEFT_SLOT(thread)][k];
-        apply_factors(geometry, metrics[c], k, lambda, r[a][c], s[a][c], of_t);
-        at_r[k][place] = r[a][c];
-        at_s[k][place] = s[a][c];
-        if (k >= unstashed) stash[k - unstashed][l] = of_t;
+      for (int first = 0; first < n; first += at_once) {
+        real r[at_once][columns_at_once], s[at_once][columns_at_once];
+        WEFT_UNROLL
+        for (int a = 0; a < at_once; ++a) WEFT_UNROLL
+        for (int c = 0; c < columns_at_once; ++c) {
+          const int k = first + a, l = (first_column + c) * threads + thread, place = place_of(l / n, l % n);
+          r[a][c] = at_r[k][place];
+          s[a][c] = at_s[k][place];
+          if (k >= unstashed) t[first_column + c][WEFT_SLOT(thread)][k] = stash[k - unstashed][l];
+        }
+        WEFT_UNROLL
+        for (int a = 0; a < at_once; ++a) WEFT_UNROLL
+        for (int c = 0; c < columns_at_once; ++c) {
+          const int k = first + a, l = (first_column + c) * threads + thread, place = place_of(l / n, l % n);
+          real& of_t = t[first_column + c][WEFT_SLOT(thread)][k];
+          apply_factors_with_product(geometry, metrics[c], k, lambda, real(0), r[a][c], s[a][c], of_t,
+                                     product[WEFT_SLOT(thread)]);
+          at_r[k][place] = r[a][c];
+          at_s[k][place] = s[a][c];
+          if (k >= unstashed) stash[k - unstashed][l] = of_t;
+        }
       }
     }
   }
@@ -231,12 +238,17 @@ WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitt
       differentiate<true>(d, t[c][WEFT_SLOT(thread)], out);
       if (inverse_degree != nullptr) {  // x is read again, because registers are scarce
         WEFT_UNROLL
-        for (int k = 0; k < n; ++k) out[k] += lambda * inverse_degree[first + k * face] * x[index[first + k * face]];
+        for (int k = 0; k < n; ++k) {
+          const real u = x[index[first + k * face]], screening = lambda * inverse_degree[first + k * face] * u;
+          out[k] += screening;
+          if (with_product) product[WEFT_SLOT(thread)] += screening * u;
+        }
       }
       WEFT_UNROLL
       for (int k = 0; k < n; ++k) y[first + k * face] = at_r[k][place] + out[k];
     }
   }
+  store_product<threads>(product, at_r, block, products);
 }
 
 }  // namespace

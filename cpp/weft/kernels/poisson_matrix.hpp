@@ -17,6 +17,7 @@
 #include "weft/kernels/even_odd.hpp"
 #include "weft/kernels/memory_hints.hpp"
 #include "weft/kernels/poisson_metric.hpp"
+#include "weft/kernels/poisson_product.hpp"
 
 namespace {
 
@@ -80,13 +81,14 @@ template <int resident, class Geometry>
 WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitting& d, const Geometry& geometry,
                                   const real* WEFT_RESTRICT reference, const real* WEFT_RESTRICT inverse_degree,
                                   real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
-                                  real* WEFT_RESTRICT y) {
+                                  real* WEFT_RESTRICT y, double* WEFT_RESTRICT products) {
   WEFT_SHARED(Turning, turned_u[warps][n / 2]);
   WEFT_SHARED(Turning, turned_flux[warps][n / 2]);
   WEFT_SHARED(Two<real>, along_t[n][threads]);                       // du/dt, then its flux: registers are scarce
   real u[n][WEFT_SLOTS(threads)][2];                                 // by layer; then y but for its part from t
   real along[WEFT_SLOTS(threads)][2], back[WEFT_SLOTS(threads)][2];  // D and D^T
   decltype(column_of(geometry, 0, 0, 0)) columns[WEFT_SLOTS(threads)][2];
+  real product[WEFT_SLOTS(threads)] = {};
 
   WEFT_THREADS(thread, threads) {
     const int first = block * tile, left = count - first;
@@ -138,9 +140,12 @@ WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitt
         if (degrees != nullptr) own = load(degrees, layer_of(place_of(block, count, thread), k));
         WEFT_UNROLL
         for (int e = 0; e < 2; ++e) {
-          apply_factors(geometry, columns[WEFT_SLOT(thread)][e], k, lambda, r[l][WEFT_SLOT(thread)][e],
-                        s[l][WEFT_SLOT(thread)][e], t.values[e]);
-          u[k][WEFT_SLOT(thread)][e] *= lambda * own.values[e];
+          real& value = u[k][WEFT_SLOT(thread)][e];
+          apply_factors_with_product(geometry, columns[WEFT_SLOT(thread)][e], k, lambda, value,
+                                     r[l][WEFT_SLOT(thread)][e], s[l][WEFT_SLOT(thread)][e], t.values[e],
+                                     product[WEFT_SLOT(thread)]);
+          if (with_product) product[WEFT_SLOT(thread)] += lambda * own.values[e] * value * value;
+          value *= lambda * own.values[e];
         }
         along_t[k][thread] = t;
       }
@@ -175,6 +180,7 @@ WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitt
         *reinterpret_cast<Two<real>*>(y + layer_of(p, k)) = {u[k][WEFT_SLOT(thread)][0] + flux[0][k],
                                                              u[k][WEFT_SLOT(thread)][1] + flux[1][k]};
   }
+  store_product<threads>(product, turned_flux, block, products);
 }
 
 }  // namespace
@@ -182,29 +188,31 @@ WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitt
 
 // Registers per thread such that a multiprocessor holds 12 warps, or 16.
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for < threads, (n == 16 ? sm_80 : sm_100) ? 248 : 168 >)
+#define WEFT_MIN_BLOCKS (blocks_for < threads, (n == 16 ? sm_80 || (with_product && sm_100) : sm_100) ? 248 : 168 >)
 WEFT_KERNEL(poisson_trilinear_matrix, threads,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
-             real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y)) {
+             real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y,
+             double* products)) {
   const int field = WEFT_BLOCK % fields;
   apply_matrices<(WEFT_MIN_BLOCKS)>(WEFT_BLOCK / fields, count, fields, d,
                                     TrilinearColumns{maps, reference + n * n, nodes, nullptr}, reference,
-                                    inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
+                                    inverse_degree, lambda, index, x + field * x_field, y + field * y_field, products);
 }
 #if WEFT_N == 15
 WEFT_LAUNCH_SHARED(poisson_trilinear_matrix, launch_bytes<TrilinearColumns>);
 #endif
 
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for < threads, n == 4 ? 128 : sm_80 ? 248 : 168 >)
+#define WEFT_MIN_BLOCKS \
+  (blocks_for < threads, n == 4 ? (with_product ? 168 : 128) : sm_80 || (with_product && n == 8) ? 248 : 168 >)
 WEFT_KERNEL(poisson_affine_matrix, threads,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* metrics,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
-             const real* x, real* y)) {
+             const real* x, real* y, double* products)) {
   const int field = WEFT_BLOCK % fields;
   apply_matrices<(WEFT_MIN_BLOCKS)>(WEFT_BLOCK / fields, count, fields, d,
                                     AffineColumns{{metrics, reference + n * n + n, nullptr}, nodes}, reference,
-                                    inverse_degree, lambda, index, x + field * x_field, y + field * y_field);
+                                    inverse_degree, lambda, index, x + field * x_field, y + field * y_field, products);
 }
 #if WEFT_N == 15
 WEFT_LAUNCH_SHARED(poisson_affine_matrix, launch_bytes<AffineColumns>);

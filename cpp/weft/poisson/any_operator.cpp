@@ -29,6 +29,11 @@ void AnyOperator<T>::apply(T*, T*, double*, device::Stream&) {
 }
 
 template <class T>
+solver::Summands<T> AnyOperator<T>::summands(T*, double*, device::Stream&) {
+  throw std::logic_error("poisson: this operator does not hand out summands");
+}
+
+template <class T>
 std::array<std::int64_t, 4> AnyOperator<T>::elements_by_shape() const {
   return local_->elements_by_shape();
 }

@@ -17,6 +17,7 @@
 
 #include "weft/poisson/local_operator.hpp"
 #include "weft/poisson/options.hpp"
+#include "weft/solver/summands.hpp"
 #include "weft/space/space.hpp"
 
 namespace weft::poisson {
@@ -33,6 +34,11 @@ class AnyOperator {
   // product. Only if product_partials() > 0.
   virtual void apply(T* x, T* y, double* product, device::Stream& stream);
   virtual std::int64_t product_partials() { return 0; }
+  // Everything of y = A x but the last sums, so that a solver can do these together with other work, and partial sums
+  // of x . (A - lambda I) x: `products` [summand_partials()]. Only if summand_partials() > 0.
+  virtual solver::Summands<T> summands(T* x, double* products, device::Stream& stream);
+  virtual std::int64_t summand_partials() { return 0; }
+  virtual T summand_lambda() const { return 0; }
   // The element kernel alone, (S_L + lambda W) Z x on all elements, for measurements; its result is not added to y.
   virtual void apply_local(T* x, T* y, device::Stream& stream) = 0;
 

@@ -165,6 +165,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
     : device_(options.device),
       threads_(options.threads),
       lambda_(inverse_degree.empty() ? T(0) : static_cast<T>(options.lambda)),
+      order_(options.order),
       elements_(mesh.elements()) {
   const trace::Span span("element tables", trace::Category::cpu);
   make_reference(options.order);
@@ -217,7 +218,7 @@ LocalOperator<T>::LocalOperator(const mesh::Mesh& mesh, const Options& options, 
   factors_ = packed_factors<T>(mesh, curved, options, inverse_degree);
   if (std::ssize(curved.numbers) < elements_) inverse_degree_ = device::Array<T>(device_, converted<T>(inverse_degree));
   index_ = device::Array<std::int32_t>(device_, index);
-  load_kernels(options.order);
+  load_kernels(false);
 }
 
 // The tables of the reference element that the kernels use.
@@ -247,9 +248,10 @@ Threads LocalOperator<T>::threads_of(mesh::Shape shape) const {
   return threads_ == Threads::matrices && !has_matrices ? Threads::columns : threads_;
 }
 
+// All kernels, or those that also compute products.
 template <class T>
-void LocalOperator<T>::load_kernels(int order) {
-  const unsigned n = static_cast<unsigned>(order) + 1;
+void LocalOperator<T>::load_kernels(bool products) {
+  const unsigned n = static_cast<unsigned>(order_) + 1;
   const std::array<std::int64_t, 4> counts = elements_by_shape();
   most_general_.kind = threads_;
   for (const mesh::Shape shape : mesh::all_shapes) {
@@ -257,33 +259,39 @@ void LocalOperator<T>::load_kernels(int order) {
     const Threads threads = threads_of(shape);
     Blocks& blocks = blocks_[static_cast<std::size_t>(shape)];
     blocks.kind = threads;
-    if (!device_->is_host()) blocks.tile = poisson::elements_per_block(order, threads, sizeof(T));
+    if (!device_->is_host()) blocks.tile = poisson::elements_per_block(order_, threads, sizeof(T));
     const auto tile = static_cast<unsigned>(blocks.tile);
     blocks.threads = threads == Threads::points
                          ? device::Shape{n, n * n * tile}
-                         : device::Shape{static_cast<unsigned>(threads_per_element(order, threads, sizeof(T))) * tile};
+                         : device::Shape{static_cast<unsigned>(threads_per_element(order_, threads, sizeof(T))) * tile};
     const auto load = [&](auto& kernel, const std::string& of) {
       const bool matrices = threads == Threads::matrices;
-      const device::LoadedKernel loaded =
-          device_->kernel<T>(matrices ? "poisson_matrix" : "poisson",
-                             "poisson_" + of +
-                                 (matrices                     ? "_matrix"
-                                  : threads == Threads::points ? "_3d"
-                                                               : "_2d"),
-                             {{"WEFT_N", std::to_string(order)}, {"WEFT_TILE_ELEMENTS", std::to_string(blocks.tile)}});
+      std::vector<device::Define> defines{{"WEFT_N", std::to_string(order_)},
+                                          {"WEFT_TILE_ELEMENTS", std::to_string(blocks.tile)}};
+      if (products) defines.push_back({"WEFT_WITH_PRODUCT", "1"});
+      const device::LoadedKernel loaded = device_->kernel<T>(matrices ? "poisson_matrix" : "poisson",
+                                                             "poisson_" + of +
+                                                                 (matrices                     ? "_matrix"
+                                                                  : threads == Threads::points ? "_3d"
+                                                                                               : "_2d"),
+                                                             std::move(defines));
+      kernel = loaded;
+      if (products) return;
       resources_ = loaded.resources();
       most_general_ = blocks;
-      kernel = loaded;
+    };
+    const auto load_columns = [&](auto& columns, const char* of) {
+      load(products ? columns.with_product : columns.plain, of);
     };
     const auto load_as = [&](auto& by_points, auto& by_columns, const char* of) {
       if (threads == Threads::points)
         load(by_points, of);
       else
-        load(by_columns, of);
+        load_columns(by_columns, of);
     };
     switch (shape) {
       case mesh::Shape::box:
-        load(box_columns_, "box");
+        load_columns(box_columns_, "box");
         break;
       case mesh::Shape::affine:
         load_as(affine_points_, affine_columns_, "affine");
@@ -308,32 +316,60 @@ void LocalOperator<T>::apply(const T* x, T* y, std::int64_t begin, std::int64_t 
 }
 
 template <class T>
+void LocalOperator<T>::apply(const T* x, T* y, double* products, device::Stream& stream) const {
+  for (const Run& run : runs_) {
+    launch(run, x, y, stream, 1, 0, products);
+    products += blocks_of(run);
+  }
+}
+
+template <class T>
+std::int64_t LocalOperator<T>::product_partials() {
+  if (threads_ == Threads::points) return 0;
+  if (!std::exchange(has_products_, true)) load_kernels(true);
+  std::int64_t sum = 0;
+  for (const Run& run : runs_) sum += blocks_of(run);
+  return sum;
+}
+
+template <class T>
+std::int64_t LocalOperator<T>::blocks_of(const Run& run) const {
+  const int tile = blocks_[static_cast<std::size_t>(run.shape)].tile;
+  return (run.end - run.begin + tile - 1) / tile;
+}
+
+template <class T>
 void LocalOperator<T>::launch(const Run& run, const T* x, T* y, device::Stream& stream, int fields,
-                              std::int64_t x_field) const {
+                              std::int64_t x_field, double* products) const {
   const std::int64_t count = run.end - run.begin, first_point = run.begin * each_;
   const Blocks& blocks = blocks_[static_cast<std::size_t>(run.shape)];
   const std::int32_t* index = index_.empty() ? nullptr : index_.data() + first_point;
   if (index == nullptr) x += first_point;
   const T* const reference = reference_.data();
   const T* const degrees = inverse_degree_.empty() ? nullptr : inverse_degree_.data() + first_point;
-  const auto start = [&](const auto& kernel, const auto&... elements) {
-    kernel(stream, (count + blocks.tile - 1) / blocks.tile * fields, blocks.threads, count, elements..., lambda_, index,
-           fields, x_field, elements_ * each_, x, y + first_point);
+  const auto by_points = [&](const auto& kernel, const auto&... elements) {
+    kernel(stream, blocks_of(run) * fields, blocks.threads, count, elements..., lambda_, index, fields, x_field,
+           elements_ * each_, x, y + first_point);
+  };
+  const auto by_columns = [&](const auto& kernels, const auto&... elements) {
+    (products == nullptr ? kernels.plain : kernels.with_product)(stream, blocks_of(run) * fields, blocks.threads, count,
+                                                                 elements..., lambda_, index, fields, x_field,
+                                                                 elements_ * each_, x, y + first_point, products);
   };
   const bool points = threads_ == Threads::points;
   const T *metrics = metrics_.data() + run.first * 6, *maps = maps_.data() + run.first * 24;
   switch (run.shape) {
     case mesh::Shape::box:
-      return start(box_columns_, stiffness_, nodes_, reference, metrics, degrees);
+      return by_columns(box_columns_, stiffness_, nodes_, reference, metrics, degrees);
     case mesh::Shape::affine:
-      return points ? start(affine_points_, reference, metrics, degrees)
-                    : start(affine_columns_, splitting_, nodes_, reference, metrics, degrees);
+      return points ? by_points(affine_points_, reference, metrics, degrees)
+                    : by_columns(affine_columns_, splitting_, nodes_, reference, metrics, degrees);
     case mesh::Shape::trilinear:
-      return points ? start(trilinear_points_, reference, maps, degrees)
-                    : start(trilinear_columns_, splitting_, nodes_, reference, maps, degrees);
+      return points ? by_points(trilinear_points_, reference, maps, degrees)
+                    : by_columns(trilinear_columns_, splitting_, nodes_, reference, maps, degrees);
     case mesh::Shape::curved:
       const T* const factors = factors_.data() + run.first * factors_each_ * each_;
-      return points ? start(stored_points_, reference, factors) : start(stored_columns_, splitting_, factors);
+      return points ? by_points(stored_points_, reference, factors) : by_columns(stored_columns_, splitting_, factors);
   }
 }
 

@@ -34,6 +34,11 @@ class LocalOperator {
   // y: [points]; elements [begin, end). For several fields in one launch: x [fields][x_field], y [fields][points].
   void apply(const T* x, T* y, std::int64_t begin, std::int64_t end, device::Stream& stream, int fields = 1,
              std::int64_t x_field = 0) const;
+  // On all elements, for one field, and also (Z x) . y: products [product_partials()] (in device memory) receives its
+  // partial sums. Only after product_partials() was found to be positive, for which it loads kernels of their own:
+  // there are none with one thread per point.
+  void apply(const T* x, T* y, double* products, device::Stream& stream) const;
+  std::int64_t product_partials();
 
   // For the kernel of the most general shape:
   Threads threads() const { return most_general_.kind; }
@@ -71,12 +76,16 @@ class LocalOperator {
 
   void make_reference(int order);
   Threads threads_of(mesh::Shape shape) const;
-  void load_kernels(int order);
-  void launch(const Run& run, const T* x, T* y, device::Stream& stream, int fields, std::int64_t x_field) const;
+  void load_kernels(bool products);
+  std::int64_t blocks_of(const Run& run) const;
+  void launch(const Run& run, const T* x, T* y, device::Stream& stream, int fields, std::int64_t x_field,
+              double* products = nullptr) const;
 
   std::shared_ptr<device::Device> device_;
   Threads threads_;
   T lambda_;
+  int order_;
+  bool has_products_ = false;
   std::int64_t elements_, each_;  // number of elements, and of points per element
   std::array<Blocks, 4> blocks_;  // by shape
   Blocks most_general_;
@@ -90,14 +99,20 @@ class LocalOperator {
   // The kernels' parameters that describe the elements come between the element count and the parameters that all
   // variants share. Only the kernels for existing shapes, with threads_, are set.
   template <class... Elements>
-  using Variant = device::Kernel<int, Elements..., T, const std::int32_t*, int, long, long, const T*, T*>;
-  Variant<const T*, const T*> stored_points_;
-  Variant<Splitting, const T*> stored_columns_;
-  Variant<const T*, const T*, const T*> trilinear_points_;
-  Variant<Splitting, Nodes, const T*, const T*, const T*> trilinear_columns_;
-  Variant<const T*, const T*, const T*> affine_points_;
-  Variant<Splitting, Nodes, const T*, const T*, const T*> affine_columns_;
-  Variant<Stiffness, Nodes, const T*, const T*, const T*> box_columns_;
+  using Points = device::Kernel<int, Elements..., T, const std::int32_t*, int, long, long, const T*, T*>;
+  template <class... Elements>
+  using OneVariant = device::Kernel<int, Elements..., T, const std::int32_t*, int, long, long, const T*, T*, double*>;
+  template <class... Elements>
+  struct Columns {
+    OneVariant<Elements...> plain, with_product;
+  };
+  Points<const T*, const T*> stored_points_;
+  Columns<Splitting, const T*> stored_columns_;
+  Points<const T*, const T*, const T*> trilinear_points_;
+  Columns<Splitting, Nodes, const T*, const T*, const T*> trilinear_columns_;
+  Points<const T*, const T*, const T*> affine_points_;
+  Columns<Splitting, Nodes, const T*, const T*, const T*> affine_columns_;
+  Columns<Stiffness, Nodes, const T*, const T*, const T*> box_columns_;
   device::KernelResources resources_{};
 };
 

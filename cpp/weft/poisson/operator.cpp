@@ -58,6 +58,21 @@ std::int64_t Operator<T>::product_partials() {
 }
 
 template <class T>
+std::int64_t Operator<T>::summand_partials() {
+  if (simd_ || this->screened() || this->comm().size() > 1) return 0;
+  return this->local_->product_partials();
+}
+
+template <class T>
+solver::Summands<T> Operator<T>::summands(T* x, double* products, device::Stream& stream) {
+  const trace::Span span("operator", trace::Category::cpu);
+  space::Gather<T>& gather = this->space().gather();
+  T* const values = gather.values(1, stream);
+  this->local_->apply(x, values, products, stream);
+  return {gather.offsets(), gather.columns(), values};
+}
+
+template <class T>
 void Operator<T>::apply(T* x, T* y, int fields, device::Stream& stream) {
   if (fields < 1) throw std::invalid_argument("poisson: " + std::to_string(fields) + " fields; at least 1");
   run(x, y, fields, nullptr, stream);

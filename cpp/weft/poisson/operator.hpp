@@ -25,6 +25,10 @@ class Operator final : public AnyOperator<T> {
   // Portable kernels only.
   void apply(T* x, T* y, double* product, device::Stream& stream) override { run(x, y, 1, product, stream); }
   std::int64_t product_partials() override;
+  // On one rank, with portable kernels by columns or matrices and without a screening term.
+  solver::Summands<T> summands(T* x, double* products, device::Stream& stream) override;
+  std::int64_t summand_partials() override;
+  T summand_lambda() const override { return lambda_in_gather_; }
   // y_c = A x_c for `fields` contiguous vectors, [fields][entries()]: index and geometry are read once, and one message
   // per neighbour carries all fields. The first call with a number of fields sets up their exchange. (collective)
   void apply(T* x, T* y, int fields, device::Stream& stream);

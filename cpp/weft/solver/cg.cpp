@@ -16,11 +16,11 @@ enum Scalar { alpha, beta, rho, curvature, residual, norm_scale, target, reached
 constexpr int batch = 16, first_batch = 4;
 constexpr int history_size = 1 + 2 * batch;
 constexpr int entries_per_thread = 16, entries_if_small = 4;  // see System::small_unknowns
+constexpr std::int64_t gather_chunk = 1024;                   // entries per block, as in kernels/gather_entries.hpp
+constexpr std::int64_t fold_chunk = 2048;                     // partial sums per block of cg_fold
+constexpr std::int64_t few_sums = 2048;                       // what every block of a kernel adds up in passing
 
-std::int64_t blocks_of(std::int64_t unknowns, int rounds) {
-  const std::int64_t each = std::int64_t{rounds} * device::vector_shape.x;
-  return (unknowns + each - 1) / each;
-}
+std::int64_t pieces(std::int64_t count, std::int64_t each) { return (count + each - 1) / each; }
 
 // How many iterations to enqueue: as many as the convergence of the last `count` iterations predicts, at most a batch.
 int expected(double before, double now, int count, double target) {
@@ -39,15 +39,21 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       comm_(comm),
       small_(!device_->is_host() && system_.unknowns <= system_.small_unknowns),
       rounds_(small_ ? entries_if_small : entries_per_thread),
-      blocks_(blocks_of(system_.unknowns, rounds_)),
+      blocks_(pieces(system_.unknowns, std::int64_t{rounds_} * device::vector_shape.x)),
       partial_sums_(std::max<std::int64_t>(1, blocks_)),
+      gathers_(comm.size() == 1 && system_.summand_partials > 0),
+      gather_blocks_(pieces(system_.unknowns, gather_chunk)),
       vector_blocks_(device::vector_blocks(system_.unknowns)),
-      product_sums_(std::max<std::int64_t>(1, system_.apply_product ? system_.product_partials : vector_blocks_)),
+      product_sums_(
+          std::max<std::int64_t>(1, gathers_ ? system_.summand_partials + (system_.summand_lambda == 0 ? 0 : blocks_)
+                                    : system_.apply_product ? system_.product_partials
+                                                            : vector_blocks_)),
       kinds_(system_.inverse_diagonal == nullptr ? 1 : 2),
       r_(device_, system_.entries),
       p_(device_, system_.entries),
       ap_(device_, system_.entries),
-      partials_(device_, product_sums_ + 2 * partial_sums_),
+      partials_(device_, product_sums_ + 2 * std::max(partial_sums_, gathers_ ? gather_blocks_ : 0)),
+      folded_(device_, gathers_ ? pieces(product_sums_, fold_chunk) : 0),
       local_sums_(device_, 2),
       scalars_(device_, scalar_count),
       history_(device_, history_size),
@@ -70,6 +76,10 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
   beta_ = kernel("cg_beta");
   small_residual_ = kernel("cg_small_residual");
   small_update_ = kernel("cg_small_update");
+  if (gathers_) {
+    fold_ = kernel("cg_fold");
+    gathered_residual_ = device_->kernel<T>("cg_gather", "cg_gathered_residual");
+  }
   r_.zero();
   p_.zero();
   ap_.zero();
@@ -122,6 +132,7 @@ void ConjugateGradients<T>::store_scalars(device::Stream& stream) {
 template <class T>
 void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Stream& stream) {
   const long n = system_.unknowns;
+  const double lambda = system_.summand_lambda;
   copy_(stream, vector_blocks_, device::vector_shape, n, b, r_.data());
   if (zero_guess) {
     device_->fill_zero(x, system_.entries * sizeof(T), stream);
@@ -137,8 +148,8 @@ void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Str
   std::fill_n(host_scalars_, static_cast<int>(scalar_count), 0.0);
   store_scalars(stream);
   update_residual(stream);
-  direction_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), system_.inverse_diagonal, r_.data(),
-             p_.data());
+  direction_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), lambda, system_.inverse_diagonal,
+             r_.data(), p_.data(), squares());
   all_sums(norms(), partial_sums_, kinds_, nullptr, stream);
   host_scalars_[residual] = host_sums_[0];
   host_scalars_[rho] = host_scalars_[next_rho] = host_sums_[kinds_ - 1];
@@ -183,26 +194,42 @@ void ConjugateGradients<T>::iterate(T* x, device::Stream& stream) {
   host_scalars_[beta] = host_scalars_[rho] > 0 ? next / host_scalars_[rho] : 0;
   host_scalars_[rho] = next;
   store_scalars(stream);
-  direction_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), system_.inverse_diagonal, r_.data(),
-             p_.data());
+  direction_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), 0, system_.inverse_diagonal, r_.data(),
+             p_.data(), nullptr);
 }
 
 template <class T>
 void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
   const long n = system_.unknowns;
-  direction_product(stream);
+  const double lambda = system_.summand_lambda;
+  const T* const d = system_.inverse_diagonal;
+  if (gathers_) {
+    const Summands<T> s = system_.summands(p_.data(), partials_.data(), stream);
+    const bool folds = product_sums_ > few_sums;
+    if (folds)
+      fold_(stream, std::ssize(folded_), device::vector_shape, product_sums_, partials_.data(), folded_.data());
+    gathered_residual_(stream, gather_blocks_, device::vector_shape, n, gather_blocks_,
+                       folds ? std::ssize(folded_) : product_sums_, folds ? folded_.data() : partials_.data(),
+                       scalars_.data(), s.offsets, s.columns, s.values, system_.summand_lambda, p_.data(), d, r_.data(),
+                       norms());
+  } else {
+    direction_product(stream);
+    if (small_) {
+      small_residual_(stream, blocks_, device::vector_shape, n, partial_sums_, rounds_, product_sums_, partials_.data(),
+                      scalars_.data(), ap_.data(), d, system_.weights, r_.data(), norms());
+    } else {
+      alpha_(stream, 1, device::vector_shape, product_sums_, partials_.data(), scalars_.data());
+      update_residual(stream);
+    }
+  }
   if (small_) {
-    small_residual_(stream, blocks_, device::vector_shape, n, partial_sums_, rounds_, product_sums_, partials_.data(),
-                    scalars_.data(), ap_.data(), system_.inverse_diagonal, system_.weights, r_.data(), norms());
-    small_update_(stream, blocks_, device::vector_shape, n, rounds_, partial_sums_, kinds_, norms(), scalars_.data(),
-                  history_.data(), system_.inverse_diagonal, r_.data(), x, p_.data());
+    small_update_(stream, blocks_, device::vector_shape, n, rounds_, residual_sums(), kinds_, norms(), scalars_.data(),
+                  history_.data(), lambda, d, r_.data(), x, p_.data(), squares());
     return;
   }
-  alpha_(stream, 1, device::vector_shape, product_sums_, partials_.data(), scalars_.data());
-  update_residual(stream);
-  beta_(stream, 1, device::vector_shape, partial_sums_, kinds_, norms(), scalars_.data(), history_.data());
-  update_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), system_.inverse_diagonal, r_.data(), x,
-          p_.data());
+  beta_(stream, 1, device::vector_shape, residual_sums(), kinds_, norms(), scalars_.data(), history_.data());
+  update_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), lambda, d, r_.data(), x, p_.data(),
+          squares());
 }
 
 // Enqueues `count` iterations and the copy of their history to the host.

@@ -15,6 +15,7 @@
 #include "weft/device/graph.hpp"
 #include "weft/mpi/comm.hpp"
 #include "weft/solver/stopping.hpp"
+#include "weft/solver/summands.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
@@ -28,6 +29,11 @@ struct System {
   // device memory), whose total over all ranks is the product. This saves a pass over both vectors.
   std::function<void(T* x, T* y, double* product, device::Stream&)> apply_product = nullptr;
   std::int64_t product_partials = 0;
+  // Used on one rank if summand_partials > 0: computes what A x consists of before its last sums, and so many partial
+  // sums of x . (A x - lambda x). Then A x is never stored, and r is updated with those last sums.
+  std::function<Summands<T>(T* x, double* product, device::Stream&)> summands = nullptr;
+  std::int64_t summand_partials = 0;
+  T summand_lambda = 0;
   std::int64_t entries = 0;
   std::int64_t unknowns = 0;            // the number of leading entries that sums and updates use
   const T* weights = nullptr;           // [unknowns] for inner products; null: ones
@@ -59,6 +65,10 @@ class ConjugateGradients {
   void direction_product(device::Stream& stream);  // A p and the partial sums of p . A p, at the start of partials_
   void update_residual(device::Stream& stream);
   double* norms() { return partials_.data() + product_sums_; }  // the partial sums of the residual update
+  double* squares() {  // those of lambda p . p, which belong to p . A p; null if it has them without
+    return gathers_ && system_.summand_lambda != 0 ? partials_.data() + system_.summand_partials : nullptr;
+  }
+  std::int64_t residual_sums() const { return gathers_ ? gather_blocks_ : partial_sums_; }
   void all_sums(const double* partials, std::int64_t count, int kinds, const std::function<void()>& meanwhile,
                 device::Stream& stream);
   void store_scalars(device::Stream& stream);
@@ -70,11 +80,13 @@ class ConjugateGradients {
   int rounds_;                  // entries per thread of the kernels of CG
   std::int64_t blocks_;         // of these kernels
   std::int64_t partial_sums_;   // number of their partial sums: blocks_, or a single zero on a rank without unknowns
+  bool gathers_;                // r is updated with the summands of A p
+  std::int64_t gather_blocks_;  // of the kernels that do so
   std::int64_t vector_blocks_;  // of kernels/vector.hpp
   std::int64_t product_sums_;   // number of partial sums of p . A p
   int kinds_;                   // number of sums after the residual update: r . r, and r . d r if preconditioned
   device::Array<T> r_, p_, ap_;
-  device::Array<double> partials_, local_sums_, scalars_, history_;
+  device::Array<double> partials_, folded_, local_sums_, scalars_, history_;
   device::Buffer host_;
   double *host_scalars_, *host_sums_, *host_history_;                       // within pinned_
   std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the all-reduce, for the recorder
@@ -87,14 +99,19 @@ class ConjugateGradients {
   device::Kernel<long, const T*, const T*, const T*, double*> weighted_dot_;
   device::Kernel<long, long, int, const double*, const T*, const T*, const T*, T*, double*> residual_;
   device::Kernel<long, int, const double*, const T*, T*> solution_;
-  device::Kernel<long, int, const double*, const T*, const T*, T*> direction_;
-  device::Kernel<long, int, const double*, const T*, const T*, T*, T*> update_;
+  device::Kernel<long, int, const double*, double, const T*, const T*, T*, double*> direction_;
+  device::Kernel<long, int, const double*, double, const T*, const T*, T*, T*, double*> update_;
   device::Kernel<long, int, const double*, double*> sums_;
   device::Kernel<long, const double*, double*> alpha_;
   device::Kernel<long, int, const double*, double*, double*> beta_;
   device::Kernel<long, long, int, long, const double*, double*, const T*, const T*, const T*, T*, double*>
       small_residual_;
-  device::Kernel<long, int, long, int, const double*, double*, double*, const T*, const T*, T*, T*> small_update_;
+  device::Kernel<long, int, long, int, const double*, double*, double*, double, const T*, const T*, T*, T*, double*>
+      small_update_;
+  device::Kernel<long, const double*, double*> fold_;
+  device::Kernel<long, long, long, const double*, double*, const std::int32_t*, const std::int32_t*, const T*, T,
+                 const T*, const T*, T*, double*>
+      gathered_residual_;
 };
 
 }  // namespace weft::solver

@@ -33,6 +33,10 @@ class Gather {
   void with_product(Range rows, T* y, device::Stream& stream, const T* x, T lambda, double* product) const;
   static std::int64_t partials(Range rows);
 
+  // For kernels that do this together with other work: the points of entry e are columns[offsets[e] .. offsets[e + 1]).
+  const std::int32_t* offsets() const { return offsets_.data(); }
+  const std::int32_t* columns() const { return columns_.data(); }
+
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:

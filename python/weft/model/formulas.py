@@ -200,7 +200,8 @@ def weft_operator_bytes(size: Size, method: Method) -> Formula:
 def weft_iteration_bytes(size: Size, method: Method) -> Formula:
     """Bytes of a CG iteration of weft.
 
-    On several ranks, the portable, stored and classic variant moves 8 N_G bytes less than the paper's iteration.
+    On several ranks, the portable, stored and classic variant moves 8 N_G bytes less than the paper's iteration. On one
+    rank it is counted as on GPUs: the residual is updated in the gather, and A p is not stored.
     """
     w = size.word
     count = _Count()
@@ -215,6 +216,12 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
     # Vectors read or written: 2 for p . Ap unless the gather computes it; 3 for the update of r and r . r; 6 for the
     # updates of x and p, or 5 in one pass if there is no all-reduce to hide.
     in_gather = method.kernels == "portable" and method.storage == "assembled" and not method.screened
+    if in_gather and method.ranks == 1:
+        count.add(w + 4, size.points, "N_L")  # Z^T: y_L and columns ...
+        p = 0 if method.geometry == "stored" else 1  # read for lambda p, if W is not among the factors
+        # ... offsets, r and p; x, p and r again for the updates of x and p
+        count.add((2 + p + 5 + 2 * jacobi) * w + 4, size.dofs, "N_G")
+        return count.formula()
     screening = 4 if method.screened else 0  # c and x are read, A x is read and written
     vectors = screening + (0 if in_gather else 2) + 3 + (5 if method.ranks == 1 else 6) + 2 * jacobi
     if method.storage == "scattered":
