@@ -132,7 +132,7 @@ WEFT_KERNEL(cg_beta, cg_threads,
   WEFT_THREADS(t, 1) {
     if (t == 0) {
       scalars[beta] = beta_of(scalars, sums[kinds - 1]);
-      scalars[rho] = scalars[next_rho] = sums[kinds - 1];
+      scalars[rho] = sums[kinds - 1];
       note(sums[0], scalars, history);
     }
   }

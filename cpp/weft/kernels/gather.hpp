@@ -9,8 +9,9 @@
 WEFT_KERNEL(gather_points, gather_threads,
             (long begin, long end, const int* WEFT_RESTRICT offsets, const int* WEFT_RESTRICT columns,
              const real* WEFT_RESTRICT points, real lambda, const real* WEFT_RESTRICT x, real* WEFT_RESTRICT y)) {
-  gather_entries(WEFT_BLOCK, begin, end, offsets, columns, points, x, x != nullptr,
-                 [&](int, long g, real own, real sum) { y[g] = x == nullptr ? sum : sum + lambda * own; });
+  gather_entries(
+      WEFT_BLOCK, begin, end, offsets, columns, points, [&](long g) { return x == nullptr ? real(0) : x[g]; },
+      [&](int, long g, real own, real sum) { y[g] = x == nullptr ? sum : sum + lambda * own; });
 }
 
 // The same for `fields` fields, points [fields][points_field], x and y [fields][entries]: offsets and columns come from
@@ -23,7 +24,8 @@ WEFT_KERNEL(gather_fields, gather_threads,
   for (int f = 0; f < fields; ++f) {
     const real* added = x == nullptr ? nullptr : x + f * entries;
     gather_entries(
-        WEFT_BLOCK, begin, end, offsets, columns, points + f * points_field, added, x != nullptr,
+        WEFT_BLOCK, begin, end, offsets, columns, points + f * points_field,
+        [&](long g) { return x == nullptr ? real(0) : added[g]; },
         [&](int, long g, real own, real sum) { y[f * entries + g] = x == nullptr ? sum : sum + lambda * own; });
   }
 }
@@ -37,11 +39,12 @@ WEFT_KERNEL(gather_product, gather_threads,
              double* WEFT_RESTRICT partials)) {
   WEFT_SHARED(double, shared[gather_threads]);
   double sums[WEFT_SLOTS(gather_threads)] = {};
-  gather_entries(WEFT_BLOCK, begin, end, offsets, columns, points, x, true,
-                 [&]([[maybe_unused]] int t, long g, real own, real sum) {
-                   const real value = sum + lambda * own;
-                   y[g] = value;
-                   sums[WEFT_SLOT(t)] += static_cast<double>(own) * static_cast<double>(value);
-                 });
+  gather_entries(
+      WEFT_BLOCK, begin, end, offsets, columns, points, [&](long g) { return x[g]; },
+      [&]([[maybe_unused]] int t, long g, real own, real sum) {
+        const real value = sum + lambda * own;
+        y[g] = value;
+        sums[WEFT_SLOT(t)] += static_cast<double>(own) * static_cast<double>(value);
+      });
   block_sum<gather_threads>(sums, shared, partials + WEFT_BLOCK);
 }

@@ -9,8 +9,9 @@ using real = WEFT_REAL;
 constexpr int gather_threads = 256;
 constexpr int gather_chunk = 1024;  // consecutive entries per block: its partial sum is always the same
 
-// Calls use(t, g, own, sum) for thread t and each of its entries g in the block's chunk of [begin, end): own = x[g], or
-// 0 if x is not to be read, and sum is that of the points of g, in their order.
+// Calls use(t, g, own, sum) for thread t and each of its entries g in the block's chunk of [begin, end): own =
+// own_of(g), which is asked for early, so that what it loads arrives with the points, and sum is that of the points of
+// g, in their order.
 #if defined(WEFT_TARGET_GPU) || defined(WEFT_TARGET_FIBER)
 // The points of a chunk are contiguous in `columns`. The threads fetch as many as fit into shared memory, all at once
 // and regardless of the entries they belong to; then each thread adds up those of its entries (Greathouse and Daga,
@@ -18,10 +19,10 @@ constexpr int gather_chunk = 1024;  // consecutive entries per block: its partia
 constexpr int gather_rows = gather_chunk / gather_threads;  // entries per thread
 constexpr int gather_loads = 10;                            // points per thread at a time: a chunk of order 3
 
-template <class Use>
+template <class OwnOf, class Use>
 WEFT_FUNCTION void gather_entries(int block, long begin, long end, const int* WEFT_RESTRICT offsets,
-                                  const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points,
-                                  const real* WEFT_RESTRICT x, bool read_x, Use use) {
+                                  const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points, OwnOf own_of,
+                                  Use use) {
   constexpr int room = gather_loads * gather_threads;
   WEFT_SHARED(real, staged[room]);
   real own[WEFT_SLOTS(gather_threads)][gather_rows], sums[WEFT_SLOTS(gather_threads)][gather_rows];
@@ -37,7 +38,7 @@ WEFT_FUNCTION void gather_entries(int block, long begin, long end, const int* WE
       const bool live = i < count;
       next[WEFT_SLOT(t)][k] = live ? chunk[i] : 0;
       last[WEFT_SLOT(t)][k] = live ? chunk[i + 1] : 0;
-      own[WEFT_SLOT(t)][k] = live && read_x ? x[first + i] : 0;
+      own[WEFT_SLOT(t)][k] = live ? own_of(first + i) : real(0);
       sums[WEFT_SLOT(t)][k] = 0;
     }
   }
@@ -73,17 +74,16 @@ WEFT_FUNCTION void gather_entries(int block, long begin, long end, const int* WE
   }
 }
 #else
-template <class Use>
+template <class OwnOf, class Use>
 inline void gather_entries(int block, long begin, long end, const int* WEFT_RESTRICT offsets,
-                           const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points,
-                           const real* WEFT_RESTRICT x, bool read_x, Use use) {
+                           const int* WEFT_RESTRICT columns, const real* WEFT_RESTRICT points, OwnOf own_of, Use use) {
   for (int k = 0; k < gather_chunk; k += gather_threads) {
     for (int t = 0; t < gather_threads; ++t) {
       const long g = begin + static_cast<long>(block) * gather_chunk + k + t;
       if (g < end) {
         real sum = 0;
         for (int q = offsets[g]; q < offsets[g + 1]; ++q) sum += points[columns[q]];
-        use(t, g, read_x ? x[g] : real(0), sum);
+        use(t, g, own_of(g), sum);
       }
     }
   }

@@ -60,6 +60,8 @@ std::int64_t Operator<T>::product_partials() {
 template <class T>
 std::int64_t Operator<T>::summand_partials() {
   if (simd_ || this->screened() || this->comm().size() > 1) return 0;
+  // At orders 1 and 2, where the metric is recomputed, products take longer than what they save (on an H100).
+  if (this->options().order < 3 && this->options().geometry != Geometry::stored) return 0;
   return this->local_->product_partials();
 }
 

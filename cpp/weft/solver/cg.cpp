@@ -18,7 +18,7 @@ constexpr int history_size = 1 + 2 * batch;
 constexpr int entries_per_thread = 16, entries_if_small = 4;  // see System::small_unknowns
 constexpr std::int64_t gather_chunk = 1024;                   // entries per block, as in kernels/gather_entries.hpp
 constexpr std::int64_t fold_chunk = 2048;                     // partial sums per block of cg_fold
-constexpr std::int64_t few_sums = 2048;                       // what every block of a kernel adds up in passing
+constexpr std::int64_t few_sums = 2048;                       // what one block adds up in passing
 
 std::int64_t pieces(std::int64_t count, std::int64_t each) { return (count + each - 1) / each; }
 
@@ -79,6 +79,7 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
   if (gathers_) {
     fold_ = kernel("cg_fold");
     gathered_residual_ = device_->kernel<T>("cg_gather", "cg_gathered_residual");
+    small_gathered_residual_ = device_->kernel<T>("cg_gather", "cg_small_gathered_residual");
   }
   r_.zero();
   p_.zero();
@@ -205,13 +206,22 @@ void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
   const T* const d = system_.inverse_diagonal;
   if (gathers_) {
     const Summands<T> s = system_.summands(p_.data(), partials_.data(), stream);
-    const bool folds = product_sums_ > few_sums;
-    if (folds)
-      fold_(stream, std::ssize(folded_), device::vector_shape, product_sums_, partials_.data(), folded_.data());
-    gathered_residual_(stream, gather_blocks_, device::vector_shape, n, gather_blocks_,
-                       folds ? std::ssize(folded_) : product_sums_, folds ? folded_.data() : partials_.data(),
-                       scalars_.data(), s.offsets, s.columns, s.values, system_.summand_lambda, p_.data(), d, r_.data(),
-                       norms());
+    const double* products = partials_.data();
+    std::int64_t count = product_sums_;
+    if (count > few_sums) {
+      fold_(stream, std::ssize(folded_), device::vector_shape, count, products, folded_.data());
+      products = folded_.data();
+      count = std::ssize(folded_);
+    }
+    const T l = system_.summand_lambda;
+    if (small_) {
+      small_gathered_residual_(stream, gather_blocks_, device::vector_shape, n, gather_blocks_, count, products,
+                               scalars_.data(), s.offsets, s.columns, s.values, l, p_.data(), d, r_.data(), norms());
+    } else {
+      alpha_(stream, 1, device::vector_shape, count, products, scalars_.data());
+      gathered_residual_(stream, gather_blocks_, device::vector_shape, n, gather_blocks_, scalars_.data(), s.offsets,
+                         s.columns, s.values, l, p_.data(), d, r_.data(), norms());
+    }
   } else {
     direction_product(stream);
     if (small_) {

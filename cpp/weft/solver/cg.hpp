@@ -109,9 +109,12 @@ class ConjugateGradients {
   device::Kernel<long, int, long, int, const double*, double*, double*, double, const T*, const T*, T*, T*, double*>
       small_update_;
   device::Kernel<long, const double*, double*> fold_;
+  device::Kernel<long, long, const double*, const std::int32_t*, const std::int32_t*, const T*, T, const T*, const T*,
+                 T*, double*>
+      gathered_residual_;
   device::Kernel<long, long, long, const double*, double*, const std::int32_t*, const std::int32_t*, const T*, T,
                  const T*, const T*, T*, double*>
-      gathered_residual_;
+      small_gathered_residual_;
 };
 
 }  // namespace weft::solver
