@@ -114,10 +114,16 @@ void run_solve(int order) {
   system.unknowns = op.unknowns();
   system.weights = op.weights();
   system.inverse_diagonal = inverse.data();
-  for (const std::int64_t small_unknowns : {system.small_unknowns, std::int64_t{0}}) {
-    system.small_unknowns = small_unknowns;
-    solver::ConjugateGradients<T> cg(system, device, op.comm());
-    cg.solve(b.data(), x.data(), true, {.max_iterations = 2, .tolerance = 0}, stream);
+  system.summands = [&](T* p, double* product, device::Stream& s) { return op.summands(p, product, s); };
+  system.summand_lambda = op.summand_lambda();
+  const std::int64_t few = system.small_unknowns;
+  for (const std::int64_t partials : {std::int64_t{0}, op.summand_partials()}) {
+    system.summand_partials = partials;
+    for (const std::int64_t small_unknowns : {few, std::int64_t{0}}) {
+      system.small_unknowns = small_unknowns;
+      solver::ConjugateGradients<T> cg(system, device, op.comm());
+      cg.solve(b.data(), x.data(), true, {.max_iterations = 2, .tolerance = 0}, stream);
+    }
   }
   device::Array<double> product(device, static_cast<std::size_t>(op.product_partials()));
   op.apply(x.data(), b.data(), product.data(), stream);

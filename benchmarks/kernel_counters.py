@@ -31,7 +31,7 @@ ORDERS = {
 # The kernels for which a workload is run; others that it launches are counted elsewhere.
 OWN = {
     "poisson": ("poisson.", "poisson_matrix.", "gather.gather_points"),
-    "solve": ("cg.", "vector.", "gather.gather_product"),
+    "solve": ("cg.", "cg_gather.", "vector.", "gather.gather_product"),
     "transfer": ("transfer.", "schwarz.", "smoother."), "maxwell": ("maxwell.", "exchange."),
     "flow": ("flow_terms.", "flow_convect."), "turbulence": ("turbulence.", "fft."),
 }  # fmt: skip
