@@ -51,17 +51,18 @@ unsigned SubdomainBlocks::threads(int order) const {
   return static_cast<unsigned>(elements * ((m * m + lines - 1) / lines));
 }
 
-// The fastest choice according to clocks_per_line whose sums fit into registers and whose block has at most 128
-// threads.
+// The fastest choice according to clocks_per_line for which a multiprocessor holds enough warps to hide latencies (more
+// than twelve, mostly): threads have few sums, and several elements have at most 128 threads and half of a block's
+// shared memory.
 SubdomainBlocks subdomain_blocks(int order, int scalar_bytes) {
   const int m = order + 3;
-  constexpr int sums = 80;  // per thread, in double precision; two registers each
+  const int sums = scalar_bytes == 8 ? 40 : 56;
   SubdomainBlocks best;
-  for (int lines = 1; lines * m * scalar_bytes <= 8 * sums; ++lines) {
+  for (int lines = 1; lines * m <= sums; ++lines) {
     for (int elements = 1;; ++elements) {
       const SubdomainBlocks blocks{elements, lines};
       const int bytes = elements * (m * m * (m | 1) + 3 * m * m + 3 * m) * scalar_bytes;
-      if (elements > 1 && (bytes > device::shared_bytes_of_a_block || blocks.threads(order) > 128)) break;
+      if (elements > 1 && (2 * bytes > device::shared_bytes_of_a_block || blocks.threads(order) > 128)) break;
       if (clocks_per_line(m, blocks, scalar_bytes) < clocks_per_line(m, best, scalar_bytes)) best = blocks;
     }
   }
