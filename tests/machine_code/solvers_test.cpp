@@ -50,6 +50,7 @@ std::vector<double> solve(poisson::Operator<T>& op, const T* inverse_diagonal, b
     system.summands = [&](T* p, double* product, device::Stream& s) { return op.summands(p, product, s); };
     system.summand_partials = op.summand_partials();
     system.summand_lambda = op.summand_lambda();
+    system.few_partials = 1;
   }
   system.entries = op.entries();
   system.unknowns = op.unknowns();

@@ -117,7 +117,7 @@ WEFT_FUNCTION void derivatives(int block, int first, int count, int chunk, const
     WEFT_UNROLL
     for (int f = 0; f < F; ++f)
       transform_lines(planes[thread / pencils][f], thread % pencils,
-                      [&](int, const real(&in)[n], real(&out)[n]) { differentiate<false>(lines.d, in, out); });
+                      [&](const real(&in)[n], real(&out)[n]) { differentiate<false>(lines.d, in, out); });
   }
   WEFT_BARRIER();
   WEFT_THREADS(thread, column_threads) {
@@ -292,7 +292,7 @@ WEFT_KERNEL(flow_weak_divergence, column_threads,
       const int e = thread / pencils;
       if (WEFT_BLOCK * tile + e < count)
         transform_lines(planes[e], thread % pencils,
-                        [&](int, const real(&in)[n], real(&out)[n]) { differentiate<true>(lines.d, in, out); });
+                        [&](const real(&in)[n], real(&out)[n]) { differentiate<true>(lines.d, in, out); });
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, column_threads) {

@@ -35,24 +35,23 @@ constexpr int lines_per_thread = chunks == 1 ? 2 : 1;
 
 // Calls use(q, first, stride) for each line q of thread l, whose points are at first, first + stride, ... With one
 // chunk, a thread has a line along r and one along s. With two chunks, it has a single line, along r or s.
-WEFT_FUNCTION bool line_along_r(int q, int l) { return chunks == 1 ? q == 0 : l < lines; }
 template <class Use>
 WEFT_FUNCTION void each_line(int l, const Use& use) {
   WEFT_UNROLL
   for (int q = 0; q < lines_per_thread; ++q) {
-    const bool along_r = line_along_r(q, l);
+    const bool along_r = chunks == 1 ? q == 0 : l < lines;
     const int line = chunks == 1 || along_r ? l : l - lines;
     use(q, along_r ? line : s_first + line / n * s_layer + line % n, along_r ? r_pitch : n);
   }
 }
 template <class Transform>
 WEFT_FUNCTION void transform_lines(real* base, int l, const Transform& transform) {
-  each_line(l, [&](int q, int first, int stride) {
+  each_line(l, [&](int, int first, int stride) {
     real* line = base + first;
     real in[n], out[n];
     WEFT_UNROLL
     for (int m = 0; m < n; ++m) in[m] = line[m * stride];
-    transform(q, in, out);
+    transform(in, out);
     WEFT_UNROLL
     for (int m = 0; m < n; ++m) line[m * stride] = out[m];
   });

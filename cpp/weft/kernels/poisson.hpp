@@ -200,7 +200,7 @@ WEFT_FUNCTION void differentiate_lines(const Splitting& d, real* base, int l) {
   if (by_pairs)
     differentiate_by_pairs<transposed>(d, base, l);
   else
-    transform_lines(base, l, [&](int, const real(&in)[n], real(&out)[n]) { differentiate<transposed>(d, in, out); });
+    transform_lines(base, l, [&](const real(&in)[n], real(&out)[n]) { differentiate<transposed>(d, in, out); });
 }
 
 // The bytes of shared memory in which columns set aside `values` values per thread, and whether a kernel can declare so
@@ -376,17 +376,25 @@ WEFT_FUNCTION void apply_boxes(int block, int count, int fields, const Stiffness
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
-      const int element = block * tile + thread / pencils;
-      transform_lines(planes[thread / pencils], thread % pencils, [&](int q, const real(&in)[n], real(&out)[n]) {
-        const real sum = stiffen(stiffness, in, out);
-        if (!with_product) return;
-        const int l = thread % pencils;
-        const bool along_r = line_along_r(q, l);
-        const int line = chunks == 1 || along_r ? l : l - lines, k = chunk * layers + line / n;
-        if (element < count && k < n)
-          product[WEFT_SLOT(thread)] += geometry.of.metrics[element * 6l + (along_r ? 0 : 3)] *
-                                        geometry.of.weights[line % n] * geometry.of.weights[k] * sum;
-      });
+      real* const base = planes[thread / pencils];
+      const int l = thread % pencils, element = block * tile + thread / pencils;
+      if constexpr (with_product) {
+        each_line(l, [&](int q, int first, int stride) {
+          real in[n], out[n];
+          WEFT_UNROLL
+          for (int m = 0; m < n; ++m) in[m] = base[first + m * stride];
+          const real sum = stiffen(stiffness, in, out);
+          WEFT_UNROLL
+          for (int m = 0; m < n; ++m) base[first + m * stride] = out[m];
+          const bool along_r = chunks == 1 ? q == 0 : l < lines;
+          const int line = chunks == 1 || along_r ? l : l - lines, k = chunk * layers + line / n;
+          if (element < count && k < n)
+            product[WEFT_SLOT(thread)] += geometry.of.metrics[element * 6l + (along_r ? 0 : 3)] *
+                                          geometry.of.weights[line % n] * geometry.of.weights[k] * sum;
+        });
+      } else {
+        transform_lines(base, l, [&](const real(&in)[n], real(&out)[n]) { stiffen(stiffness, in, out); });
+      }
     }
     WEFT_BARRIER();
     WEFT_THREADS(thread, tile * pencils) {
@@ -482,18 +490,18 @@ struct Besides {
   int stored, trilinear, affine, box;
 };
 constexpr Besides besides_double[] = {
-    {0, sm_90 ? 8 : 0, 0, 0},    // N = 1
-    {0, sm_90 ? 24 : 0, 0, 0},   // 2
-    {0, sm_80 ? 16 : 0, 0, 0},   // 3
-    {0, 0, 8, 0},                // 4
-    {4, 8, 12, 4},               // 5
-    {8, 0, sm_80 ? 20 : 8, 12},  // 6
-    {0, sm_80 ? 0 : 20, 8, 0},   // 7
+    {0, sm_90 ? 8 : 0, 0, 0},                 // N = 1
+    {0, sm_90 ? 24 : 0, 0, 0},                // 2
+    {0, sm_80 ? 16 : 0, 0, 0},                // 3
+    {0, 0, 8, 0},                             // 4
+    {4, 8, 12, 12},                           // 5
+    {8, 0, sm_80 ? 20 : 8, sm_90 ? 24 : 12},  // 6
+    {0, sm_80 ? 0 : 20, 8, 0},                // 7
     {sm_80    ? 32
      : sm_100 ? 4
               : 0,
-     sm_80 ? 0 : 12, 20, 8},                // 8
-    {0, 0, 0, sm_90 ? 12 : 0},              // 9
+     sm_80 ? 0 : 12, 20, 12},               // 8
+    {0, 0, sm_90 ? 8 : 0, sm_90 ? 12 : 0},  // 9
     {0, 0, 0, sm_80 ? 0 : 12},              // 10
     {0, 0, sm_90 ? 8 : 0, sm_90 ? 12 : 0},  // 11
     {sm_90    ? 8

@@ -19,7 +19,7 @@ constexpr int threads = 128, columns = face / threads;  // columns of a thread
 constexpr int layers_of_warp = n / (threads / 32);
 constexpr int mirror = n - 1;  // m ^ mirror is the mirror image of point m of a line
 // How many layers and columns a thread applies the metric to at the same time, so that it waits less.
-constexpr int at_once = with_product ? 1 : 4, columns_at_once = with_product ? 1 : columns;
+constexpr int at_once = with_product || sm_100 ? 1 : 4, columns_at_once = with_product ? 1 : columns;
 using LayerValues = real[face];
 
 // Where a layer has its value in row s and column r. Columns change places from row to row, so that neither rows nor

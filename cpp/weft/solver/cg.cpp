@@ -18,7 +18,6 @@ constexpr int history_size = 1 + 2 * batch;
 constexpr int entries_per_thread = 16, entries_if_small = 4;  // see System::small_unknowns
 constexpr std::int64_t gather_chunk = 1024;                   // entries per block, as in kernels/gather_entries.hpp
 constexpr std::int64_t fold_chunk = 2048;                     // partial sums per block of cg_fold
-constexpr std::int64_t few_sums = 2048;                       // what one block adds up in passing
 
 std::int64_t pieces(std::int64_t count, std::int64_t each) { return (count + each - 1) / each; }
 
@@ -208,7 +207,7 @@ void ConjugateGradients<T>::iterate_alone(T* x, device::Stream& stream) {
     const Summands<T> s = system_.summands(p_.data(), partials_.data(), stream);
     const double* products = partials_.data();
     std::int64_t count = product_sums_;
-    if (count > few_sums) {
+    if (count > system_.few_partials) {
       fold_(stream, std::ssize(folded_), device::vector_shape, count, products, folded_.data());
       products = folded_.data();
       count = std::ssize(folded_);

@@ -34,6 +34,8 @@ struct System {
   std::function<Summands<T>(T* x, double* product, device::Stream&)> summands = nullptr;
   std::int64_t summand_partials = 0;
   T summand_lambda = 0;
+  // If there are more partial sums than this, several blocks add them up before one does.
+  std::int64_t few_partials = 2048;
   std::int64_t entries = 0;
   std::int64_t unknowns = 0;            // the number of leading entries that sums and updates use
   const T* weights = nullptr;           // [unknowns] for inner products; null: ones
