@@ -32,7 +32,7 @@ from weft.model.result import ModelError
 
 KERNELS, PROJECT = "weft model kernels", "weft model project"
 # Launches of an iteration on one GPU, and those of a small problem (docs/backends.md, Launches and waits).
-CG_KERNELS, SMALL_CG_KERNELS, SMALL = 6, 4, 1 << 18
+CG_KERNELS, SMALL_CG_KERNELS, SMALL = 6, 3, 1 << 18
 GRAPH_KERNEL = 1.3e-6  # s from one kernel of next to no work to the next in a graph, on an H200 (the same section)
 NO_TIME = "not measured"
 
