@@ -216,7 +216,8 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
     # Vectors read or written: 2 for p . Ap unless the gather computes it; 3 for the update of r and r . r; 6 for the
     # updates of x and p, or 5 in one pass if there is no all-reduce to hide.
     in_gather = method.kernels == "portable" and method.storage == "assembled" and not method.screened
-    if in_gather and method.ranks == 1:
+    products = size.order >= 3 or method.geometry == "stored"  # Operator::summand_partials
+    if in_gather and products and method.ranks == 1:
         count.add(w + 4, size.points, "N_L")  # Z^T: y_L and columns ...
         p = 0 if method.geometry == "stored" else 1  # read for lambda p, if W is not among the factors
         # ... offsets, r and p; x, p and r again for the updates of x and p
