@@ -143,8 +143,8 @@ mkdir -p "$out" "$work"
 rm -f "$out"/commands.jsonl "$out"/report.*
 
 # The steps in order of importance, each with the seconds it is expected to take on an H100.
-plan="tests:160 limits:10 shapes:30 orders:80 small:10 turbulence:60 maxwell:20 flow:40 fft:20 multigrid:20 counters:70
-  single:60 communication:20"
+plan="tests:160 limits:5 shapes:12 orders:45 small:14 turbulence:45 maxwell:40 flow:18 fft:60 multigrid:14 counters:70
+  single:45 communication:20"
 if [ -n "${STEPS:-}" ]; then
   chosen=
   for name in $STEPS; do
