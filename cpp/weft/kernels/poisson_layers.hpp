@@ -18,7 +18,7 @@ static_assert(n == 16 && tile == 1);
 constexpr int threads = 128, columns = face / threads;  // columns of a thread
 constexpr int layers_of_warp = n / (threads / 32);
 constexpr int mirror = n - 1;  // m ^ mirror is the mirror image of point m of a line
-// How many layers and columns a thread applies the metric to at the same time, so that it waits less.
+// The layers and columns that a thread applies the metric to at a time. It waits less if there are several.
 constexpr int at_once = with_product || sm_100 ? 1 : 4, columns_at_once = with_product ? 1 : columns;
 using LayerValues = real[face];
 
