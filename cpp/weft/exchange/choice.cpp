@@ -192,4 +192,11 @@ std::vector<Choice> candidates(const std::string& text, device::Device& device, 
   return all;
 }
 
+std::optional<Choice> of_one_node(std::span<const Choice> choices, const mpi::Comm& comm) {
+  if (std::ssize(comm.node()) != comm.size()) return std::nullopt;
+  const auto found =
+      std::ranges::find_if(choices, [](const Choice& c) { return c.path == Path::ipc && c.small_bytes == 0; });
+  return found == choices.end() ? std::nullopt : std::optional(*found);
+}
+
 }  // namespace weft::exchange

@@ -72,4 +72,8 @@ Choice choose(const std::string& text, device::Device& device, const mpi::Comm& 
 std::vector<Choice> candidates(const std::string& text, device::Device& device, const mpi::Comm& comm,
                                std::span<const std::int64_t> message_bytes = {});
 
+// The first of these choices by which ranks read each other's memory whatever the message size, if all ranks are on one
+// node: they can then also compute in memory that they share. The result is the same on all ranks. (collective)
+std::optional<Choice> of_one_node(std::span<const Choice> choices, const mpi::Comm& comm);
+
 }  // namespace weft::exchange

@@ -477,13 +477,8 @@ void Plan<T>::run(const RoundTrip<T>& trip, device::Stream& stream) {
 template <class T>
 const std::vector<std::complex<T>*>& Plan<T>::own_work(int count, const exchange::Asked& column) {
   State& s = *state_;
-  bool shared = s.device->is_host() && s.comm.size() > 1 && s.row_exchange->trivial() &&
-                static_cast<int>(s.comm.node().size()) == s.comm.size();
-  if (shared) {
-    shared = std::ranges::any_of(exchange::candidates(column.text, *s.device, s.comm), [](const exchange::Choice& c) {
-      return c.path == exchange::Path::ipc && c.small_bytes == 0;
-    });
-  }
+  const bool shared = s.device->is_host() && s.comm.size() > 1 && s.row_exchange->trivial() &&
+                      exchange::of_one_node(exchange::candidates(column.text, *s.device, s.comm), s.comm);
   s.own_work = std::make_unique<WorkFields<T>>(s.decomposition, s.device, s.comm, count, shared);
   return s.own_work->own();
 }

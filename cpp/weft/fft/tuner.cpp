@@ -378,10 +378,8 @@ void choose_planes_of_node(const Wanted& wanted, const std::vector<Grid>& grids,
                            const std::vector<exchange::Choice>& columns, const mpi::Comm& comm, const Keep& keep,
                            PlanTuning& tuning) {
   const Grid slabs{1, comm.size()};
-  const auto shared = std::ranges::find_if(
-      columns, [](const exchange::Choice& c) { return c.path == exchange::Path::ipc && c.small_bytes == 0; });
-  if (shared == columns.end() || std::ranges::find(grids, slabs) == grids.end() ||
-      static_cast<int>(comm.node().size()) != comm.size() ||
+  const auto shared = exchange::of_one_node(columns, comm);
+  if (!shared || std::ranges::find(grids, slabs) == grids.end() ||
       !keeps_all_modes(wanted.options.sizes, wanted.options.modes_x))
     return;
   std::vector<Setting> candidates{tuning.chosen};
