@@ -26,6 +26,9 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t guard_bytes = 64;
 constexpr int guard_value = 0xA5;
 
+// Arrays of at least one large page are aligned to such pages, and rounded up to a multiple of them.
+bool has_large_pages(std::size_t bytes) { return bytes >= huge_page; }
+
 std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 std::string processor_name() {
@@ -102,7 +105,7 @@ HostDevice::HostDevice(bool check) : check_(check) {
 }
 
 void* HostDevice::allocate(std::size_t bytes) {
-  const bool large = bytes >= 2 * huge_page;
+  const bool large = has_large_pages(bytes);
   const std::size_t unit = large ? huge_page : alignment;
   const std::size_t total = round_up(bytes + (check_ ? guard_bytes : 0), unit);
   void* pointer = std::aligned_alloc(unit, total);
@@ -162,11 +165,8 @@ struct HostHandle {
   throw std::runtime_error(what + " failed: " + std::strerror(code));
 }
 
-bool has_large_pages(std::size_t bytes) { return bytes >= 2 * huge_page; }
-
-// Maps the file and makes its pages present. Arrays of several large pages are aligned so that they can use them. Linux
-// uses large pages for shared memory only if an administrator has enabled it, but replaces small pages by large ones on
-// request (since 6.1; on older versions the pages stay small).
+// Maps the file and makes its pages present. Linux uses large pages for shared memory only if an administrator has
+// enabled it, but replaces small pages by large ones on request (since 6.1; on older versions the pages stay small).
 void* map(int file, std::size_t bytes) {
   const std::size_t unit = has_large_pages(bytes) ? huge_page : 0;
   // Reserves free addresses, so that the mapping can start at a multiple of the unit.
