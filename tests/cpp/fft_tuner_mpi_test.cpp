@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <complex>
+#include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "weft/device/host_device.hpp"
 #include "weft/fft/library.hpp"
 #include "weft/fft/tuner.hpp"
 
@@ -38,6 +41,30 @@ std::set<std::string> names(const PlanTuning& tuning, const std::string& race) {
   }
   return all;
 }
+
+// A host that knows the most memory that was allocated at a time.
+class Counting final : public device::HostDevice {
+ public:
+  Counting() : HostDevice(false) {}
+  void* allocate(std::size_t bytes) override {
+    void* const pointer = HostDevice::allocate(bytes);
+    sizes_[pointer] = bytes;
+    most = std::max(most, held_ += bytes);
+    return pointer;
+  }
+  void release(void* pointer) noexcept override {
+    if (const auto known = sizes_.find(pointer); known != sizes_.end()) {
+      held_ -= known->second;
+      sizes_.erase(known);
+    }
+    HostDevice::release(pointer);
+  }
+  std::size_t most = 0;
+
+ private:
+  std::size_t held_ = 0;
+  std::map<void*, std::size_t> sizes_;
+};
 
 // Checks that the returned plan transforms correctly.
 template <class T>
@@ -71,8 +98,8 @@ TEST(FftTuner, PlansThatMustBeMadeAnewForEachTurnAreTimedToo) {
   const mpi::Comm comm;
   Wanted little = wanted("auto", 1);
   little.any_batch = false;
-  little.any_way = false;           // FFTW lacks one of them
-  little.waiting_bytes_a_node = 0;  // then one field's worth
+  little.any_way = false;    // FFTW lacks one of them
+  little.waiting_share = 0;  // then none waits
   auto tuned = tuned_plan<float>(little, device::open("host"), comm);
   for (const SettingTiming& timing : tuned.tuning.timings) {
     EXPECT_EQ(timing.failure, "") << name(timing.setting);
@@ -83,6 +110,20 @@ TEST(FftTuner, PlansThatMustBeMadeAnewForEachTurnAreTimedToo) {
   }
   expect_alike(comm, name(tuned.tuning.chosen));
   expect_works(*tuned.plan);
+}
+
+TEST(FftTuner, PlansThatWaitDoNotFillTheMemory) {
+  const mpi::Comm comm;
+  if (comm.size() == 1) GTEST_SKIP() << "one rank has no exchanges to choose from";
+  Wanted w = wanted("auto", 1);
+  w.any_library = w.any_way = false;
+  const auto most = [&](double share) {
+    w.waiting_share = share;
+    const auto host = std::make_shared<Counting>();
+    tuned_plan<double>(w, host, comm);
+    return comm.max(static_cast<std::int64_t>(host->most));
+  };
+  EXPECT_LT(most(0), most(0.5));
 }
 
 TEST(FftTuner, RanksOfANodeTryPlanesInMemoryThatTheyShare) {

@@ -13,7 +13,6 @@
 #include <list>
 #include <map>
 #include <numbers>
-#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -111,9 +110,8 @@ class Trials {
         spectral_.back().zero();
       }
     });
-    const auto fields = static_cast<std::int64_t>(sizeof(T)) * wanted.variables * (points_ + 2 * modes_);
-    const auto here = wanted.waiting_bytes_a_node / static_cast<std::int64_t>(comm.node().size());
-    most_waiting_bytes_ = comm.min(std::max(fields, here));
+    most_waiting_bytes_ = comm.min(static_cast<std::int64_t>(
+        wanted.waiting_share * static_cast<double>(device->free_bytes()) / static_cast<double>(comm.node().size())));
   }
 
   // Appends the candidates, with their times, to the timings. Returns the usable candidates in order, the winner first.
@@ -169,7 +167,6 @@ class Trials {
   struct Waiting {
     std::string name;
     std::unique_ptr<Plan<T>> plan;
-    std::int64_t bytes;  // of the largest rank
   };
 
   exchange::Repetition repetition(const Setting& setting, int transforms, Timed timed) {
@@ -266,22 +263,20 @@ class Trials {
   }
 
   // Plans, the most recently used first. A plan that was dropped is created again and run once, so that its memory is
-  // allocated.
+  // allocated: most of it in the first run, so what waits is measured only when another plan is to be made.
   Plan<T>& plan_of(const Setting& setting) {
     const auto found = std::ranges::find(waiting_, name(setting), &Waiting::name);
     if (found != waiting_.end()) {
       waiting_.splice(waiting_.begin(), waiting_, found);
       return *waiting_.front().plan;
     }
-    auto plan = made<T>(wanted_, setting, device_, comm_);
     std::int64_t bytes = 0;
-    for (const auto& [what, held] : plan->memory_bytes()) bytes += held;
-    waiting_.push_front({name(setting), std::move(plan), comm_.max(bytes)});
-    const auto all = [&] {
-      return std::accumulate(waiting_.begin(), waiting_.end(), std::int64_t{0},
-                             [](std::int64_t sum, const Waiting& w) { return sum + w.bytes; });
-    };
-    while (waiting_.size() > 1 && all() > most_waiting_bytes_) waiting_.pop_back();
+    const auto dropped = std::ranges::find_if(waiting_, [&](const Waiting& w) {
+      for (const auto& [what, held] : w.plan->memory_bytes()) bytes += held;
+      return comm_.max(bytes) > most_waiting_bytes_;
+    });
+    waiting_.erase(dropped, waiting_.end());
+    waiting_.push_front({name(setting), made<T>(wanted_, setting, device_, comm_)});
     if (failures_.count(name(setting)) != 0 && failures_[name(setting)].empty()) {
       transform(*waiting_.front().plan, Timed::both);
       stream_.synchronize();

@@ -20,9 +20,9 @@ struct Wanted {
   bool any_library = true, any_way = true;
   int variables = 3;   // number of variables transformed at a time in the timing; also the largest Q
   double seconds = 4;  // approximate limit of the timing; every candidate is run at least a few times
-  // Plans are kept between turns if together they fit into as much memory as the fields take, or into this much per
-  // node; others are created anew for each turn.
-  std::int64_t waiting_bytes_a_node = std::int64_t{1} << 30;
+  // Plans that wait for their next turn take at most this share of a node's free memory; others are created anew for
+  // each turn.
+  double waiting_share = 0.25;
 };
 
 struct Setting {
