@@ -23,6 +23,9 @@ constexpr Path all_paths[] = {Path::direct, Path::staged, Path::ipc};
 // slowest there with device memory (the ping-pong of papers/neko-gather-scatter-slides: 1 to 64 KB within a node).
 constexpr std::size_t small_direct = 65536;
 
+// The same on all ranks: a node that has all of them is the node of each.
+bool on_one_node(const mpi::Comm& comm) { return std::ssize(comm.node()) == comm.size(); }
+
 struct Parsed {
   std::optional<Schedule> schedule;
   std::optional<Path> path;
@@ -167,7 +170,7 @@ std::vector<Choice> candidates(const std::string& text, device::Device& device, 
   }
   least = comm.min(least);
   most = comm.max(most);
-  const bool one_node = comm.min(static_cast<std::int64_t>(comm.node().size())) == comm.size();
+  const bool one_node = on_one_node(comm);
 
   std::vector<Choice> all;
   for (const PathState& state : path_states(device, comm)) {
@@ -193,7 +196,7 @@ std::vector<Choice> candidates(const std::string& text, device::Device& device, 
 }
 
 std::optional<Choice> of_one_node(std::span<const Choice> choices, const mpi::Comm& comm) {
-  if (std::ssize(comm.node()) != comm.size()) return std::nullopt;
+  if (!on_one_node(comm)) return std::nullopt;
   const auto found =
       std::ranges::find_if(choices, [](const Choice& c) { return c.path == Path::ipc && c.small_bytes == 0; });
   return found == choices.end() ? std::nullopt : std::optional(*found);
