@@ -17,6 +17,9 @@ run: all
 
 # One more than there are processors, since programs of tests often wait.
 test_workers = $(shell expr $(JOBS) + 1)
+# Threads that wait for each other sleep, since tests of several ranks and threads share the processors: GNU's OpenMP
+# would let them spin for milliseconds.
+test_environment = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
 test: all $(VENV)/tools
 	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
@@ -24,9 +27,9 @@ test: all $(VENV)/tools
 	$(bin)/mypy
 	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON > build/configure.log || { cat build/configure.log; exit 1; }
 	cmake --build build --parallel $(JOBS)
-	OMP_NUM_THREADS=1 timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
+	$(test_environment) timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
 	@cmake/setup.sh module
-	OMP_NUM_THREADS=1 timeout 2400 $(bin)/python -m pytest --timeout 600 --numprocesses $(test_workers) --dist loadfile
+	$(test_environment) timeout 2400 $(bin)/python -m pytest --timeout 600 --numprocesses $(test_workers) --dist loadfile
 
 format: $(VENV)/tools
 	$(bin)/clang-format -i $$(git ls-files '*.cpp' '*.hpp')
