@@ -1,6 +1,8 @@
 #include "weft/fft/library.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -25,8 +27,6 @@ struct Dimension {  // fftw_iodim64
   std::ptrdiff_t n, stride_in, stride_out;
 };
 constexpr int sign_forward = -1, sign_backward = 1;
-// Larger plans are made by estimate: measuring one would take many seconds (600,000 points: a minute).
-constexpr std::size_t measured_bytes = 32 << 20;
 constexpr std::ptrdiff_t measured_points = 2048;  // per line
 constexpr unsigned destroy_input = 1U << 0, unaligned = 1U << 1, preserve_input = 1U << 4, estimate = 1U << 6;
 
@@ -376,19 +376,18 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
   made.anywhere = plan(estimate | unaligned);
   const bool by_alignment = functions.alignment_of != nullptr && functions.alignment_of(in + simd_alignment / 2) != 0 &&
                             functions.alignment_of(in + simd_alignment) == 0;
-  const std::size_t real = single ? sizeof(float) : sizeof(double);
-  const auto bytes = [&](std::int64_t elements, bool of_reals) {
-    return static_cast<std::size_t>(elements) * (of_reals ? real : 2 * real);
-  };
-  const std::size_t bytes_in = bytes(shape.extent_in(), steps.kind == Kind::r2c),
-                    bytes_out = bytes(shape.extent_out(), steps.kind == Kind::c2r);
+  const std::int64_t real = single ? sizeof(float) : sizeof(double);
+  const auto bytes = [&](std::int64_t elements, bool of_reals) { return elements * (of_reals ? real : 2 * real); };
+  const std::int64_t bytes_in = bytes(shape.extent_in(), steps.kind == Kind::r2c),
+                     bytes_out = bytes(shape.extent_out(), steps.kind == Kind::c2r);
   const bool short_lines = std::ranges::all_of(steps.transformed, [](auto& d) { return d.n <= measured_points; });
   if (library.measured && short_lines && bytes(steps.values, false) <= measured_bytes) {
     struct Free {
       void operator()(char* memory) const { std::free(memory); }
     };
-    const auto allocated = [](std::size_t bytes) {
-      return std::unique_ptr<char, Free>(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+    const auto allocated = [](std::int64_t bytes) {
+      const auto whole = static_cast<std::size_t>((bytes + 63) / 64 * 64);
+      return std::unique_ptr<char, Free>(static_cast<char*>(std::aligned_alloc(64, whole)));
     };
     const auto from = allocated(bytes_in), into = allocated(steps.in_place ? 1 : bytes_out);
     if (!from || !into) throw std::bad_alloc();
@@ -405,6 +404,7 @@ HostPlan make_plan(const Shape& shape, bool single, int which) {
 }
 
 std::mutex planning;  // FFTW's planner is not thread-safe
+std::atomic<double> planned_seconds = 0;
 
 template <class Shape>
 const HostPlan& known_plan(const Shape& shape, bool single, int library) {
@@ -414,7 +414,11 @@ const HostPlan& known_plan(const Shape& shape, bool single, int library) {
   const std::lock_guard lock(planning);
   const std::tuple key(shape, single, library);
   auto found = plans.find(key);
-  if (found == plans.end()) found = plans.emplace(key, make_plan(shape, single, library)).first;
+  if (found == plans.end()) {
+    const auto begin = std::chrono::steady_clock::now();
+    found = plans.emplace(key, make_plan(shape, single, library)).first;
+    planned_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
   return found->second;
 }
 
@@ -428,4 +432,7 @@ const HostPlan& host_plan(const FieldShape& shape, bool single, int library) {
 }
 
 }  // namespace detail
+
+double planning_seconds() { return detail::planned_seconds; }
+
 }  // namespace weft::fft

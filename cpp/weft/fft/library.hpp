@@ -81,11 +81,17 @@ struct HostLibrary {
 const HostLibrary& host_library(int which = 0);
 int host_libraries();  // how many there are
 
+// A measured library makes larger plans by estimate: measuring one would take many seconds (600,000 points: a minute).
+constexpr std::int64_t measured_bytes = 32 << 20;
+
 // FFTW uses SIMD instructions only for addresses that are multiples of this (in bytes), and then rounds differently.
 constexpr std::uintptr_t simd_alignment = 16;
 inline bool simd_aligned(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address) % simd_alignment == 0;
 }
+
+// How long this process has been making plans so far.
+double planning_seconds();
 
 namespace detail {
 struct HostPlan {

@@ -1,6 +1,7 @@
 #include "weft/fft/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -119,7 +120,8 @@ struct Plan<T>::State {
   std::shared_ptr<device::Device> device;
   mpi::Comm comm, row, column;
   Decomposition decomposition;
-  std::unique_ptr<ExchangeBuffers<T>> buffers;
+  std::shared_ptr<ExchangeBuffers<T>> buffers;
+  bool own_buffers = true;
   std::unique_ptr<exchange::Ipc> slots;
   std::unique_ptr<Transpose<T>> row_exchange, column_exchange;
   std::unique_ptr<NodeField<T>> node_field;
@@ -382,7 +384,8 @@ class Run {
 }  // namespace
 
 template <class T>
-Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, const mpi::Comm& comm) {
+Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, const mpi::Comm& comm,
+              std::shared_ptr<ExchangeBuffers<T>> buffers) {
   comm.together([&] {
     check_grid(options.grid, comm.size());
     if (options.batch < 1) throw std::invalid_argument("a message must hold at least one variable");
@@ -396,7 +399,10 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
   s.row = split(comm, grid.column_rank(comm.rank()), grid.row_rank(comm.rank()));
   s.column = split(comm, grid.row_rank(comm.rank()), grid.column_rank(comm.rank()));
   comm.together([&] {
-    s.buffers = std::make_unique<ExchangeBuffers<T>>(s.device, s.options.batch * s.decomposition.field_values());
+    const std::int64_t values = s.options.batch * s.decomposition.field_values();
+    s.own_buffers = !buffers;
+    s.buffers = buffers ? std::move(buffers) : std::make_shared<ExchangeBuffers<T>>(s.device, values);
+    if (s.buffers->values() < values) throw std::invalid_argument("the buffers of exchanges are too small");
     s.row_exchange = std::make_unique<Transpose<T>>(s.decomposition, Direction::row, s.options.batch, s.options.row,
                                                     s.device, s.row, *s.buffers);
     s.column_exchange = std::make_unique<Transpose<T>>(s.decomposition, Direction::column, s.options.batch,
@@ -406,19 +412,9 @@ Plan<T>::Plan(const Options& options, std::shared_ptr<device::Device> device, co
     } else {
       s.stages = std::make_unique<GpuStages<T>>(s.decomposition, s.device);
     }
-    if (has_ways()) s.ways = s.options.ways.value_or(s.stages->ways_by_size());
-    if (comm.size() > 1) s.ways = s.options.ways.value_or(Ways{});
-    s.stages->prepare_whole(s.ways);
-    for (const Way& way : {s.ways.forward, s.ways.backward, s.ways.overwriting}) {
-      if (comm.size() == 1 || way.method != Method::plan_3d) continue;
-      throw std::invalid_argument("3-D plans transform the field of one rank: take planes or panels on several");
-    }
   });
-  const auto planes = [&](const Way& way) { return way.method == Method::planes; };
-  if (comm.size() > 1 && (planes(s.ways.forward) || planes(s.ways.backward) || planes(s.ways.overwriting)))
-    s.node_field = std::make_unique<NodeField<T>>(s.decomposition, s.device, s.comm);
-  // If all transforms go by planes, only round trips exchange bricks.
-  if (!planes(s.ways.forward) || !planes(s.ways.backward) || !planes(s.ways.overwriting)) s.share_slots();
+  const Ways by_size = has_ways() ? s.stages->ways_by_size() : Ways{};
+  use(s.options.ways && (has_ways() || comm.size() > 1) ? *s.options.ways : by_size);
 }
 template <class T>
 Plan<T>::~Plan() = default;
@@ -559,6 +555,23 @@ const Ways& Plan<T>::ways() const {
   return state_->ways;
 }
 template <class T>
+void Plan<T>::use(const Ways& ways) {
+  State& s = *state_;
+  s.require_idle();
+  const std::array all{ways.forward, ways.backward, ways.overwriting};
+  const auto planes = [](const Way& way) { return way.method == Method::planes; };
+  s.comm.together([&] {
+    s.stages->prepare_whole(ways);
+    if (s.comm.size() > 1 && std::ranges::find(all, Method::plan_3d, &Way::method) != all.end())
+      throw std::invalid_argument("3-D plans transform the field of one rank: take planes or panels on several");
+  });
+  if (s.comm.size() > 1 && std::ranges::any_of(all, planes) && !s.node_field)
+    s.node_field = std::make_unique<NodeField<T>>(s.decomposition, s.device, s.comm);
+  // If all transforms go by planes, only round trips exchange bricks.
+  if (!std::ranges::all_of(all, planes) && !s.slots && s.prepared.empty()) s.share_slots();
+  s.ways = ways;
+}
+template <class T>
 bool Plan<T>::has_ways() const {
   return state_->comm.size() == 1 && state_->decomposition.keeps_all_modes();
 }
@@ -611,7 +624,7 @@ std::map<std::string, std::int64_t> Plan<T>::memory_bytes() const {
   const State& s = *state_;
   std::map<std::string, std::int64_t> bytes{
       {"exchange buffers", (s.slots ? static_cast<std::int64_t>(s.slots->bytes()) : 0) +
-                               (s.node_field ? s.node_field->bytes() : 0) + s.buffers->bytes() +
+                               (s.node_field ? s.node_field->bytes() : 0) + (s.own_buffers ? s.buffers->bytes() : 0) +
                                s.row_exchange->own_bytes() + s.column_exchange->own_bytes()},
       {"panels", s.stages->memory_bytes()}};
   if (s.own_work) bytes["work"] = s.own_work->bytes();

@@ -118,13 +118,18 @@ struct RoundTrip {
 };
 
 template <class T>
+class ExchangeBuffers;
+
+template <class T>
 class Plan {
  public:
   using Complex = std::complex<T>;
 
+  // `buffers`: those that plans which run in turn share, for at least `batch` fields of any of them; empty: its own.
   // CollectiveError on all ranks for sizes below 1, a grid that does not have comm.size() ranks, an exchange that does
   // not work here, or a missing FFT library. (collective)
-  Plan(const Options& options, std::shared_ptr<device::Device> device, const mpi::Comm& comm);
+  Plan(const Options& options, std::shared_ptr<device::Device> device, const mpi::Comm& comm,
+       std::shared_ptr<ExchangeBuffers<T>> buffers = nullptr);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -162,7 +167,10 @@ class Plan {
   // The chosen ways, and whether there is more than one way to transform whole fields here.
   const Ways& ways() const;
   bool has_ways() const;
-  // Memory of this rank in bytes, by name: "exchange buffers", "panels", "work".
+  // Transforms whole fields by other ways from now on. CollectiveError if they do not work here. (collective)
+  void use(const Ways& ways);
+  // Memory of this rank in bytes, by name: "exchange buffers", unless they are shared with other plans, "panels",
+  // "work".
   std::map<std::string, std::int64_t> memory_bytes() const;
 
  private:

@@ -34,6 +34,7 @@ class ExchangeBuffers {
   using Complex = std::complex<T>;
   ExchangeBuffers(std::shared_ptr<device::Device> device, std::int64_t values)
       : device_(std::move(device)), values_(values) {}
+  std::int64_t values() const { return values_; }
   Complex* sent() { return allocated(sent_); }
   Complex* arrived() { return allocated(arrived_); }
   std::int64_t bytes() const { return static_cast<std::int64_t>(sent_.bytes() + arrived_.bytes()); }

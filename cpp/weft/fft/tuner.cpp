@@ -13,6 +13,7 @@
 #include <list>
 #include <map>
 #include <numbers>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "weft/exchange/tuner.hpp"
 #include "weft/fft/kept_choice.hpp"
 #include "weft/fft/library.hpp"
+#include "weft/fft/transpose.hpp"
 #include "weft/mpi/crowd.hpp"
 #include "weft/trace/recorder.hpp"
 
@@ -51,7 +53,8 @@ std::vector<Grid> grids_to_try(const Wanted& wanted, int ranks) {
 
 template <class T>
 std::unique_ptr<Plan<T>> made(const Wanted& wanted, const Setting& setting,
-                              const std::shared_ptr<device::Device>& device, const mpi::Comm& comm) {
+                              const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
+                              std::shared_ptr<ExchangeBuffers<T>> buffers = nullptr) {
   Options options = wanted.options;
   options.grid = setting.grid;
   options.batch = setting.batch;
@@ -59,7 +62,7 @@ std::unique_ptr<Plan<T>> made(const Wanted& wanted, const Setting& setting,
   options.column = exchange::Asked(setting.column);
   options.library = std::max(0, setting.library);
   options.ways = setting.ways;
-  return std::make_unique<Plan<T>>(options, device, comm);
+  return std::make_unique<Plan<T>>(options, device, comm, std::move(buffers));
 }
 
 // The property in which the candidates of a race differ, as text.
@@ -74,6 +77,12 @@ std::string name_in_race(const std::string& what, const Setting& setting) {
 
 // What a race times: both directions, or a single one.
 enum class Timed { both, forward, backward, overwriting };
+
+// Where a candidate's share of a race is shorter than a few transforms, the first run of each counts, and only those
+// whose first run takes at most this many times as long as the fastest are run once more.
+constexpr double close_seconds = 1.15;
+// A first run is repeated if it spends more than this share of its time on making plans.
+constexpr double most_planning = 0.05;
 
 // How often a race is run at most if its times are disturbed.
 constexpr int most_races = 3;
@@ -98,67 +107,89 @@ class Trials {
   Trials(const Wanted& wanted, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
          const std::vector<Grid>& grids)
       : wanted_(wanted), device_(device), comm_(comm), stream_(device) {
+    std::int64_t field = 0;
     for (const Grid& grid : grids) {
       const Decomposition own(wanted.options.sizes, wanted.options.modes_x, grid, comm.rank());
       points_ = std::max(points_, own.physical().size());
       modes_ = std::max(modes_, own.spectral().size());
+      field = std::max(field, own.field_values());
     }
     comm.together([&] {
       for (int v = 0; v < wanted.variables; ++v) {
         physical_.emplace_back(device, static_cast<std::size_t>(points_));
         spectral_.emplace_back(device, static_cast<std::size_t>(2 * modes_));
+        physical_.back().zero();
         spectral_.back().zero();
       }
+      const int batch = wanted.any_batch ? wanted.variables : wanted.options.batch;
+      buffers_ = std::make_shared<ExchangeBuffers<T>>(device, batch * field);
     });
     most_waiting_bytes_ = comm.min(static_cast<std::int64_t>(
         wanted.waiting_share * static_cast<double>(device->free_bytes()) / static_cast<double>(comm.node().size())));
   }
 
-  // Appends the candidates, with their times, to the timings. Returns the usable candidates in order, the winner first.
-  // A single candidate wins without being run. CollectiveError with the first failure if no candidate is usable.
-  std::vector<Setting> race(const std::string& what, const std::vector<Setting>& candidates, PlanTuning& tuning,
+  // Appends the candidates, with their times, to the timings. Returns the usable candidates in order, except those that
+  // were run only once because they are clearly slower. The first is the winner, and returns a field that it has
+  // transformed. A single candidate wins without being run. CollectiveError with the first failure if no candidate is
+  // usable.
+  std::vector<Setting> race(const std::string& what, std::vector<Setting> candidates, PlanTuning& tuning,
                             double seconds, Timed timed = Timed::both) {
+    const auto slow = [&](const Setting& setting) { return by_slow_library(setting); };
+    candidates.erase(std::remove_if(candidates.begin() + 1, candidates.end(), slow), candidates.end());
     if (candidates.size() == 1) return candidates;
     std::vector<SettingTiming> rows;
     std::vector<std::size_t> usable;
+    std::vector<double> firsts;
+    double fastest = std::numeric_limits<double>::infinity();
     for (const Setting& candidate : candidates) {
       rows.push_back({.setting = candidate, .what = what});
-      rows.back().failure = failure_of(candidate);
-      if (rows.back().failure.empty()) usable.push_back(rows.size() - 1);
+      SettingTiming& row = rows.back();
+      try {
+        firsts.push_back(first_run(candidate, timed));
+      } catch (const mpi::CollectiveError& error) {
+        row.failure = error.what();
+        continue;
+      }
+      usable.push_back(rows.size() - 1);
+      fastest = std::min(fastest, firsts.back());
     }
     if (usable.empty()) throw mpi::CollectiveError(rows.front().failure);
-    const exchange::TuningLimits limits{.repetitions = 30,
-                                        .seconds = seconds / static_cast<double>(candidates.size()),
-                                        .seconds_in_all = seconds,
-                                        .fastest_decides = !mpi::any_crowded(comm_)};
+    const auto count = static_cast<double>(candidates.size());
+    exchange::TuningLimits limits{.repetitions = 30,
+                                  .seconds = std::max(seconds / count, 2 * close_seconds * fastest),
+                                  .fastest_decides = !mpi::any_crowded(comm_)};
+    limits.seconds_in_all = limits.seconds * count;
     const exchange::Ranking ranking = exchange::race(
         usable.size(), [&](std::size_t c, int times) { return repetition(candidates[usable[c]], times, timed); },
-        [&](std::span<double> values) {
-          mpi::check(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX,
-                                   comm_.get()),
-                     "MPI_Allreduce");
-        },
-        limits);
-    std::vector<std::string> names;
+        [&](std::span<double> values) { slowest(values); }, limits, firsts);
     for (std::size_t c = 0; c < usable.size(); ++c) {
       SettingTiming& row = rows[usable[c]];
       row.median_seconds = ranking.entries[c].median_seconds;
       row.least_seconds = ranking.entries[c].least_seconds;
       row.repetitions = ranking.entries[c].repetitions;
       row.stopped_early = ranking.entries[c].stopped_early;
-      names.push_back(name_in_race(what, row.setting));
+      if (what == "library" && row.repetitions == 1) slow_libraries_.insert(row.setting.library);
     }
-    std::vector<std::size_t> order = usable;
-    std::ranges::stable_sort(order, {}, [&](std::size_t c) { return rows[c].median_seconds; });
     const std::size_t winner = usable[ranking.winner];
-    std::erase(order, winner);
-    order.insert(order.begin(), winner);
-    std::vector<Setting> best;
-    for (const std::size_t c : order) best.push_back(candidates[c]);
-    spread_ = rows[winner].median_seconds / rows[winner].least_seconds;
-    tuning.reason += (tuning.reason.empty() ? "" : "; ") + what + ": " + ranking.reason(names);
+    std::vector<std::size_t> order = usable;
+    std::ranges::stable_sort(order, {}, [&](std::size_t c) { return std::pair(c != winner, rows[c].median_seconds); });
+    while (!order.empty() && !(rows[order.front()].failure = failure_of(candidates[order.front()], timed)).empty())
+      order.erase(order.begin());
+    if (order.empty()) throw mpi::CollectiveError(rows.front().failure);
+    const SettingTiming& best = rows[order.front()];
+    spread_ = best.median_seconds / best.least_seconds;
+    exchange::Ranking of_usable;
+    std::vector<std::string> names;
+    std::vector<Setting> ordered;
+    for (const std::size_t c : order) {
+      const SettingTiming& row = rows[c];
+      of_usable.entries.push_back({row.median_seconds, row.least_seconds, row.repetitions, row.stopped_early});
+      names.push_back(name_in_race(what, row.setting));
+      if (row.repetitions > 1 || ordered.empty()) ordered.push_back(row.setting);
+    }
+    tuning.reason += (tuning.reason.empty() ? "" : "; ") + what + ": " + of_usable.reason(names);
     std::ranges::move(rows, std::back_inserter(tuning.timings));
-    return best;
+    return ordered;
   }
   // The median of the last winner's times relative to the smallest: a measure of disturbance.
   double spread() const { return spread_; }
@@ -169,6 +200,32 @@ class Trials {
     std::unique_ptr<Plan<T>> plan;
   };
 
+  // Replaces every value by its maximum over all ranks.
+  void slowest(std::span<double> values) const {
+    mpi::check(
+        MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_DOUBLE, MPI_MAX, comm_.get()),
+        "MPI_Allreduce");
+  }
+  // The slowest rank's time for the first run of a candidate that allocates no buffers and makes hardly any plans.
+  double first_run(const Setting& setting, Timed timed) {
+    if (!device_->is_host()) repetition(setting, 1, timed);  // a GPU compiles kernels too
+    for (;;) {
+      const double before = planning_seconds();
+      const std::int64_t bytes = buffers_->bytes();
+      const double run = repetition(setting, 1, timed).seconds;
+      double values[] = {run, planning_seconds() - before, static_cast<double>(buffers_->bytes() - bytes)};
+      slowest(values);
+      if (values[1] <= most_planning * values[0] && values[2] == 0) return values[0];
+    }
+  }
+  // Whether whole fields are transformed without panels by a library that is clearly slower in panels.
+  bool by_slow_library(const Setting& setting) const {
+    const auto slow = [&](const Way& way) {
+      return way.method != Method::panels && slow_libraries_.contains(way.library);
+    };
+    return setting.ways &&
+           (slow(setting.ways->forward) || slow(setting.ways->backward) || slow(setting.ways->overwriting));
+  }
   exchange::Repetition repetition(const Setting& setting, int transforms, Timed timed) {
     Plan<T>& plan = plan_of(setting);
     if (comm_.size() == 1 && device_->is_host()) return of_processor(plan, transforms, timed);
@@ -185,7 +242,9 @@ class Trials {
     double seconds = 0;
     for (int i = 0; i < transforms; ++i) {
       // Repeatedly overwritten coefficients would grow without bound.
-      if (timed == Timed::overwriting) transform(plan, Timed::forward);
+      if (timed == Timed::overwriting) {
+        for (auto& values : spectral_) values.zero();
+      }
       const double begin = processor_seconds();
       transform(plan, timed);
       seconds += processor_seconds() - begin;
@@ -209,79 +268,92 @@ class Trials {
     if (timed == Timed::overwriting) plan.backward_overwriting(to, back, stream_);
   }
 
-  // Makes the plan and calls each transform once, so that any planning in a library's first call is not timed later.
-  // The field transformed has no modes that the truncation would remove. All ranks return the same text.
-  std::string failure_of(const Setting& setting) {
-    const auto known = failures_.find(name(setting));
-    if (known != failures_.end()) return known->second;
-    std::string& failure = failures_[name(setting)];
+  // Why a candidate does not return a field that it has transformed; empty if it does. All ranks return the same text.
+  std::string failure_of(const Setting& setting, Timed timed) {
+    const Timed back = timed == Timed::overwriting ? Timed::overwriting : Timed::backward;
+    const auto [known, fresh] = failures_.try_emplace({name(setting), back});
+    if (!fresh) return known->second;
     try {
       Plan<T>& plan = plan_of(setting);
-      const std::vector<T> field = low_modes(plan.decomposition());
-      for (const Timed back : {Timed::backward, Timed::overwriting}) {
-        if (back == Timed::overwriting && !setting.ways) continue;
-        for (auto& values : physical_) upload(values, field);
-        transform(plan, Timed::forward);
-        transform(plan, back);
-        stream_.synchronize();
-        comm_.together([&] { expect(field); });
-      }
-    } catch (const mpi::CollectiveError& error) {
-      failure = error.what();
-    }
-    return failure;
-  }
-  void expect(const std::vector<T>& field) const {
-    for (const auto& values : physical_) {
-      const std::vector<T> found = values.download();
+      each_plane(plan.decomposition(), [&](const std::vector<T>& plane, std::size_t first) {
+        for (auto& values : physical_)
+          device_->copy_now(values.data() + first, plane.data(), plane.size() * sizeof(T),
+                            device::CopyKind::host_to_device);
+      });
+      transform(plan, Timed::forward);
+      transform(plan, back);
+      stream_.synchronize();
       T worst = 0;
-      for (std::size_t i = 0; i < field.size(); ++i) worst = std::max(worst, std::abs(found[i] - field[i]));
-      if (!(worst <= 1000 * std::numeric_limits<T>::epsilon()))
-        throw std::runtime_error("the inverse transform does not reproduce a field: it differs by " +
-                                 std::to_string(worst));
+      each_plane(plan.decomposition(),
+                 [&, found = std::vector<T>()](const std::vector<T>& plane, std::size_t first) mutable {
+                   found.resize(plane.size());
+                   for (auto& values : physical_) {
+                     device_->copy_now(found.data(), values.data() + first, plane.size() * sizeof(T),
+                                       device::CopyKind::device_to_host);
+                     for (std::size_t i = 0; i < plane.size(); ++i) {
+                       const T error = std::abs(found[i] - plane[i]);
+                       if (!(error <= worst)) worst = error;  // also if it is not a number
+                     }
+                   }
+                 });
+      comm_.together([&] {
+        if (!(worst <= 1000 * std::numeric_limits<T>::epsilon()))
+          throw std::runtime_error("the inverse transform does not reproduce a field: it differs by " +
+                                   std::to_string(worst));
+      });
+    } catch (const mpi::CollectiveError& error) {
+      known->second = error.what();
     }
+    return known->second;
   }
-  // cos(2 pi (y + z)) + cos(2 pi (y - 2 z)) plus a constant, independent of x: kept for any modes_x.
-  std::vector<T> low_modes(const Decomposition& own) const {
+  // Calls use(plane, first) for each plane of z, whose points begin with number `first`, of a field without modes that
+  // a truncation could remove: cos(2 pi (y + z)) + cos(2 pi (y - 2 z)) plus a constant.
+  template <class Use>
+  static void each_plane(const Decomposition& own, Use use) {
     const Box box = own.physical();
-    std::vector<T> field;
-    field.reserve(static_cast<std::size_t>(box.size()));
-    for (std::int64_t z = box.first[2]; z < box.first[2] + box.count[2]; ++z) {
-      for (std::int64_t y = box.first[1]; y < box.first[1] + box.count[1]; ++y) {
-        const double a = 2 * std::numbers::pi * static_cast<double>(y) / static_cast<double>(own.sizes().y);
-        const double b = 2 * std::numbers::pi * static_cast<double>(z) / static_cast<double>(own.sizes().z);
-        field.insert(field.end(), static_cast<std::size_t>(box.count[0]),
-                     static_cast<T>(0.5 + std::cos(a + b) + std::cos(a - 2 * b)));
+    if (box.empty()) return;
+    const auto angle = [](std::int64_t i, std::int64_t n) {
+      return 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(n);
+    };
+    std::vector<T> plane(static_cast<std::size_t>(box.count[0] * box.count[1]));
+    for (std::int64_t z = 0; z < box.count[2]; ++z) {
+      const double b = angle(box.first[2] + z, own.sizes().z);
+      auto row = plane.begin();
+      for (std::int64_t y = 0; y < box.count[1]; ++y) {
+        const double a = angle(box.first[1] + y, own.sizes().y);
+        row = std::fill_n(row, box.count[0], static_cast<T>(0.5 + std::cos(a + b) + std::cos(a - 2 * b)));
       }
+      use(plane, static_cast<std::size_t>(z) * plane.size());
     }
-    return field;
-  }
-  void upload(device::Array<T>& values, const std::vector<T>& field) {
-    if (field.empty()) return;
-    device_->copy(values.data(), field.data(), field.size() * sizeof(T), device::CopyKind::host_to_device, stream_);
-    stream_.synchronize();
   }
 
-  // Plans, the most recently used first. A plan that was dropped is created again and run once, so that its memory is
-  // allocated: most of it in the first run, so what waits is measured only when another plan is to be made.
+  // Plans, the most recently used first. Settings that differ in the ways to transform whole fields take one plan. A
+  // plan that was dropped is created again and run once, so that its memory is allocated: most of it in the first run,
+  // so what waits is measured only when another plan is to be made.
   Plan<T>& plan_of(const Setting& setting) {
-    const auto found = std::ranges::find(waiting_, name(setting), &Waiting::name);
+    Setting passes = setting;
+    passes.ways.reset();
+    const std::string named = name(passes);
+    const auto found = std::ranges::find(waiting_, named, &Waiting::name);
     if (found != waiting_.end()) {
       waiting_.splice(waiting_.begin(), waiting_, found);
-      return *waiting_.front().plan;
+    } else {
+      std::int64_t bytes = 0;
+      const auto dropped = std::ranges::find_if(waiting_, [&](const Waiting& w) {
+        for (const auto& [what, held] : w.plan->memory_bytes()) bytes += held;
+        return comm_.max(bytes) > most_waiting_bytes_;
+      });
+      waiting_.erase(dropped, waiting_.end());
+      waiting_.push_front({named, made<T>(wanted_, setting, device_, comm_, buffers_)});
+      if (!made_.insert(named).second) {
+        transform(*waiting_.front().plan, Timed::both);
+        stream_.synchronize();
+      }
     }
-    std::int64_t bytes = 0;
-    const auto dropped = std::ranges::find_if(waiting_, [&](const Waiting& w) {
-      for (const auto& [what, held] : w.plan->memory_bytes()) bytes += held;
-      return comm_.max(bytes) > most_waiting_bytes_;
-    });
-    waiting_.erase(dropped, waiting_.end());
-    waiting_.push_front({name(setting), made<T>(wanted_, setting, device_, comm_)});
-    if (failures_.count(name(setting)) != 0 && failures_[name(setting)].empty()) {
-      transform(*waiting_.front().plan, Timed::both);
-      stream_.synchronize();
-    }
-    return *waiting_.front().plan;
+    Plan<T>& plan = *waiting_.front().plan;
+    const Ways ways = setting.ways.value_or(comm_.size() > 1 ? Ways{} : plan.ways());
+    if (plan.ways() != ways) plan.use(ways);
+    return plan;
   }
 
   const Wanted& wanted_;
@@ -291,7 +363,10 @@ class Trials {
   std::int64_t points_ = 0, modes_ = 0;
   std::vector<device::Array<T>> physical_, spectral_;
   std::list<Waiting> waiting_;
-  std::map<std::string, std::string> failures_;  // for all settings created so far
+  std::shared_ptr<ExchangeBuffers<T>> buffers_;  // of all plans
+  std::set<int> slow_libraries_;
+  std::set<std::string> made_;                                     // the names of all plans made so far
+  std::map<std::pair<std::string, Timed>, std::string> failures_;  // of all settings checked so far
   std::int64_t most_waiting_bytes_ = 0;
   double spread_ = 1;
 };
@@ -318,13 +393,23 @@ std::string key_of(const Options& options, const mpi::Comm& comm) {
          (threads > 1 ? " of " + std::to_string(threads) + " threads" : std::string()) + "\n";
 }
 
+// The libraries that a race tries: not FFTW by estimate if there is FFTW by measurement, which finds the same plans or
+// faster ones.
+std::vector<int> libraries_to_try() {
+  std::vector<int> all;
+  for (int library = 0; library < host_libraries(); ++library) {
+    if (library + 1 == host_libraries() || !host_library(library + 1).measured) all.push_back(library);
+  }
+  return all;
+}
+
 // Chooses the library along x for transforms by planes in one direction; `set` stores it in a setting.
 template <class Keep, class Set>
 void choose_along_x(const std::string& what, Way Ways::* direction, Timed timed, const Keep& keep, const Set& set,
                     PlanTuning& tuning) {
   if (!tuning.chosen.ways || ((*tuning.chosen.ways).*direction).method != Method::planes) return;
   std::vector<Setting> candidates{tuning.chosen};
-  for (int library = 0; library < host_libraries(); ++library) {
+  for (const int library : libraries_to_try()) {
     candidates.push_back(tuning.chosen);
     set(*candidates.back().ways, library);
     if (name(candidates.back()) == name(tuning.chosen)) candidates.pop_back();
@@ -343,6 +428,7 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
   tuning.chosen.ways = before;
   const auto bytes = static_cast<std::int64_t>(sizeof(T)) * wanted.options.sizes.points();
   if (!kept || !wanted.any_way || bytes > largest_whole_bytes) return;
+  const auto modes_bytes = by_size->field_values() * static_cast<std::int64_t>(sizeof(std::complex<T>));
   const auto choose = [&](const char* what, Way Ways::* direction, bool others, Timed timed) {
     std::vector<Setting> candidates{tuning.chosen};
     const auto add = [&](const Way& way) {
@@ -351,10 +437,11 @@ void choose_ways(const Wanted& wanted, const std::shared_ptr<device::Device>& de
       if (name(other) != name(tuning.chosen)) candidates.push_back(other);
     };
     add({Method::panels, tuning.chosen.library});
-    for (int library = 0; others && library < host_libraries(); ++library) {
+    for (const int library : others ? libraries_to_try() : std::vector<int>()) {
       add({Method::planes, library});
-      if (host_library(library).own) continue;
-      if (timed == Timed::forward || host_library(library).backward_3d) add({Method::plan_3d, library});
+      const HostLibrary& found = host_library(library);
+      if (found.own || (found.measured && modes_bytes > measured_bytes)) continue;
+      if (timed == Timed::forward || found.backward_3d) add({Method::plan_3d, library});
     }
     tuning.chosen = keep(what, candidates, timed);
     const auto set = [&](Ways& ways, int library) { (ways.*direction).along_x = library; };
@@ -378,7 +465,7 @@ void choose_planes_of_node(const Wanted& wanted, const std::vector<Grid>& grids,
       !keeps_all_modes(wanted.options.sizes, wanted.options.modes_x))
     return;
   std::vector<Setting> candidates{tuning.chosen};
-  for (int library = 0; library < host_libraries(); ++library) {
+  for (const int library : libraries_to_try()) {
     const Way way{Method::planes, library};
     candidates.push_back(tuning.chosen);
     candidates.back().grid = slabs;
@@ -481,8 +568,11 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     return stays != candidates.end() ? *stays : best;
   };
   if (kept && wanted.any_library && host_libraries() > 1) {
-    std::vector<Setting> libraries(static_cast<std::size_t>(host_libraries()), settings.front());
-    for (std::size_t i = 0; i < libraries.size(); ++i) libraries[i].library = static_cast<int>(i);
+    std::vector<Setting> libraries;
+    for (const int each : libraries_to_try()) {
+      libraries.push_back(settings.front());
+      libraries.back().library = each;
+    }
     const int library = keep("library", libraries, Timed::both).library;
     for (Setting& setting : settings) setting.library = library;
   }

@@ -19,9 +19,9 @@ struct Wanted {
   // Options.
   bool any_library = true, any_way = true;
   int variables = 3;   // number of variables transformed at a time in the timing; also the largest Q
-  double seconds = 4;  // approximate limit of the timing; every candidate is run at least a few times
-  // Plans that wait for their next turn take at most this share of a node's free memory; others are created anew for
-  // each turn.
+  double seconds = 4;  // approximate limit of the timing; every candidate is run at least once
+  // Plans that wait for their next turn take at most this share of a node's free memory, apart from the buffers of
+  // exchanges, which all plans share; others are created anew for each turn.
   double waiting_share = 0.25;
 };
 
@@ -61,7 +61,7 @@ struct TunedPlan {
 
 // Candidates take turns running whole transforms, forward and backward; the candidate with the smallest median of the
 // slowest rank's times wins (exchange/tuner.hpp). The races are:
-//  (1) the libraries, if there are several;
+//  (1) the libraries, if there are several; FFTW by estimate only if it does not measure;
 //  (2) all grids, with the default exchange;
 //  (3) the two best grids with every schedule and path that works, the same for rows and columns;
 //  (4) on pencils, the row exchange alone;
@@ -70,9 +70,11 @@ struct TunedPlan {
 //  input; (7) on the ranks of one node, planes in memory that they share, with each library.
 // If planes win, another race chooses the library along x. The choices of (1), (6) and (7) change rounding, so they are
 // kept for later runs; these races are repeated if something disturbed them. Each race includes the winner of the
-// previous one. A candidate that cannot be created, or that does not reproduce a field it has transformed, is excluded,
-// and the table says why. All ranks choose the same. Grids that leave a rank without points or modes are tried only if
-// all grids do.
+// previous one. Where a single transform takes longer than a candidate's share of a race, candidates whose first run is
+// clearly slower than the fastest are not run again, and libraries that are clearly slower in (1) are left out of the
+// ways without panels in (6) and (7). A candidate that cannot be created, or that wins but does not reproduce a field
+// it has transformed, is excluded, and the table says why. All ranks choose the same. Grids that leave a rank without
+// points or modes are tried only if all grids do.
 //
 // While it runs, the tuner needs memory for `variables` real and spectral fields. Errors as in Plan. (collective)
 template <class T>
