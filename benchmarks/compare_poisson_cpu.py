@@ -44,6 +44,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", default=f"mpiexec -n {{ranks}} {ROOT / 'build/benchmarks/poisson_cpu'}")
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=COMMAND")
+    parser.add_argument("--geometries", default="parallelepiped,trilinear,stored", help="those of weft")
     parser.add_argument("--orders", default="3,5,7,9,11,13,15")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--rounds", type=int, default=3)
@@ -57,8 +58,7 @@ def main(argv: list[str]) -> int:
     options = parse(argv)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     commands = {
-        f"weft {geometry}": f"{options.weft} {{order}} {geometry} double"
-        for geometry in ("parallelepiped", "trilinear", "stored")
+        f"weft {geometry}": f"{options.weft} {{order}} {geometry} double" for geometry in options.geometries.split(",")
     }
     for peer in options.peer:
         name, _, command = peer.partition("=")
