@@ -42,8 +42,8 @@ std::set<std::string> names(const PlanTuning& tuning, const std::string& race) {
   return all;
 }
 
-// A host that knows the most memory that was allocated at a time, and how often at least `large_bytes` were, apart from
-// memory that ranks share.
+// A host that counts the most bytes held at a time (`most`), and the allocations of at least `large_bytes` that ranks
+// do not share (`large`).
 class Counting final : public device::HostDevice {
  public:
   explicit Counting(std::int64_t large = 0) : HostDevice(false), large_bytes(large) {}

@@ -128,10 +128,10 @@ class Trials {
         wanted.waiting_share * static_cast<double>(device->free_bytes()) / static_cast<double>(comm.node().size())));
   }
 
-  // Appends the candidates, with their times, to the timings. Returns the usable candidates in order, except those that
-  // were run only once because they are clearly slower. The first is the winner, and returns a field that it has
-  // transformed. A single candidate wins without being run. CollectiveError with the first failure if no candidate is
-  // usable.
+  // Appends the candidates, with their times, to the timings. Returns the usable ones, the fastest first, without those
+  // that were run only once because they are clearly slower. Only the winner's inverse transform is checked; if it does
+  // not reproduce a field, the next candidate wins. A single candidate wins without being run. CollectiveError with the
+  // first failure if no candidate is usable.
   std::vector<Setting> race(const std::string& what, std::vector<Setting> candidates, PlanTuning& tuning,
                             double seconds, Timed timed = Timed::both) {
     const auto slow = [&](const Setting& setting) { return by_slow_library(setting); };
@@ -268,7 +268,7 @@ class Trials {
     if (timed == Timed::overwriting) plan.backward_overwriting(to, back, stream_);
   }
 
-  // Why a candidate does not return a field that it has transformed; empty if it does. All ranks return the same text.
+  // What is wrong if a candidate's inverse transform does not reproduce a field; else empty. The same on all ranks.
   std::string failure_of(const Setting& setting, Timed timed) {
     const Timed back = timed == Timed::overwriting ? Timed::overwriting : Timed::backward;
     const auto [known, fresh] = failures_.try_emplace({name(setting), back});

@@ -72,9 +72,9 @@ struct TunedPlan {
 // kept for later runs; these races are repeated if something disturbed them. Each race includes the winner of the
 // previous one. Where a single transform takes longer than a candidate's share of a race, candidates whose first run is
 // clearly slower than the fastest are not run again, and libraries that are clearly slower in (1) are left out of the
-// ways without panels in (6) and (7). A candidate that cannot be created, or that wins but does not reproduce a field
-// it has transformed, is excluded, and the table says why. All ranks choose the same. Grids that leave a rank without
-// points or modes are tried only if all grids do.
+// ways without panels in (6) and (7). A candidate that cannot be created is excluded, and so is a winner whose
+// inverse transform does not reproduce a field; the table says why. All ranks choose the same. Grids that leave a rank
+// without points or modes are tried only if all grids do.
 //
 // While it runs, the tuner needs memory for `variables` real and spectral fields. Errors as in Plan. (collective)
 template <class T>
