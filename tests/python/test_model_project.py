@@ -237,6 +237,15 @@ def test_a_machine_is_listed_with_its_numbers_and_half_bandwidth_sizes() -> None
     assert "162,500 B" in done.output  # 6.5 us x 25 GB/s
 
 
+@pytest.mark.parametrize("workload", ["poisson", "maxwell", "flow"])
+def test_elements_without_three_similar_factors_count_in_full(workload: str) -> None:
+    """780 = 13 x 10 x 6 has no nearly cubic box; the box of its halo has 810 elements."""
+    summit = machine.load("summit")
+    made = {count: getattr(project, workload)(summit, 1, order=7, elements_per_rank=count) for count in (779, 780, 781)}
+    assert [made[count].size["points per rank"] / 512 for count in made] == list(made)
+    assert made[779].seconds < made[780].seconds < made[781].seconds < 1.002 * made[779].seconds
+
+
 def test_the_sums_of_gests_columns_are_its_totals() -> None:
     for table in range(2, 8):
         for row in getattr(published, f"GESTS_TABLE_{table}"):

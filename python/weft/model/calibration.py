@@ -6,7 +6,6 @@ measurements by weft.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,7 +13,6 @@ from scipy.optimize import nnls
 
 from weft.model import formulas, project, published
 from weft.model.machine import CONSTANTS, Machine, load, with_constants
-from weft.model.project.boxes import box_of
 from weft.model.published import AllToAll, Gests
 from weft.model.result import ModelError
 
@@ -42,7 +40,7 @@ def calibrate_poisson(machine: Machine, foms: dict[int, float], order: int, elem
             "the calibration of poisson needs the FOM on at least three numbers of ranks, but has those on "
             f"{sorted(foms)}"
         )
-    size = formulas.large_mesh(order, math.prod(box_of(elements_per_rank)))
+    size = formulas.large_mesh(order, elements_per_rank)
     moved = formulas.iteration_bytes(size).value / machine.device.stream_bytes_per_second.value
     ones = dict.fromkeys(("stream_efficiency", "split_overhead", "exchange_factor"), 1.0)
     ideal = with_constants(machine, ones, "calibration")

@@ -97,9 +97,9 @@ def _iteration(
     word = WORDS[precision]
     _fits(machine, order, elements, POISSON_BYTES * word // 8)
     box = box_of(elements)
-    size = formulas.large_mesh(order, math.prod(box), word)
+    size = formulas.large_mesh(order, elements, word)
     moved, flops = formulas.iteration_bytes(size).value, formulas.iteration_flops(size).value
-    points = math.prod(box) * (order + 1) ** 3
+    points = elements * (order + 1) ** 3
     efficiency = machine.stream_efficiency(workload, order, points, ranks)
     local = streamed(machine, moved, flops, POISSON_KERNELS - (4 if ranks == 1 else 0), efficiency)
     phases = {"stream": local}
@@ -153,14 +153,14 @@ def maxwell(
     word = WORDS[precision]
     _fits(machine, order, elements_per_rank, MAXWELL_BYTES * word // 8)
     box = box_of(elements_per_rank)
-    points = math.prod(box) * (order + 1) ** 3
+    points = elements_per_rank * (order + 1) ** 3
     work = maxwell_step_flops(order, points)
     start = MAXWELL_KERNELS * machine.device.kernel_seconds.value
     efficiency = machine.stream_efficiency("maxwell", order, points, ranks)
     stream = streamed(machine, MAXWELL_STAGES * MAXWELL_WORDS * word * points, work, 0, efficiency)
     gathered = 0.0  # local gather and scatter, a part of the calibrated streaming time
     if machine.device.gather_bytes_per_second is not None:
-        values = MAXWELL_STAGES * 6 * 6 * math.prod(box) * (order + 1) ** 2
+        values = MAXWELL_STAGES * 6 * 6 * elements_per_rank * (order + 1) ** 2
         gathered = min(stream, word * values / machine.device.gather_bytes_per_second.value)
     phases = {"stream": stream - gathered, "gather-scatter": gathered, "launches": start}
     if ranks > 1 and "maxwell" in machine.traffic and schedule == "pairwise":
@@ -188,7 +188,7 @@ def maxwell(
     if ranks > 1 and gathered > 0:
         share = gathered + phases["exchange"] + start * MAXWELL_EXCHANGE_KERNELS / MAXWELL_KERNELS
         figures["share of the gather-scatter"] = share / projection.seconds
-    return with_figures(projection, figures, **of_elements(order, math.prod(box)))
+    return with_figures(projection, figures, **of_elements(order, elements_per_rank))
 
 
 def flow(
