@@ -351,6 +351,26 @@ def test_runs_on_several_ranks_come_back(tmp_path: Path, workload: str) -> None:
         assert of.on(made).seconds == pytest.approx(of.seconds, rel=1e-6)
 
 
+def test_ranks_that_share_fields_neither_pack_nor_send(tmp_path: Path) -> None:
+    sharing = TRUE.model_copy(update={"shared_fields": True})
+    paths = []
+    for grid in (64, 256):
+        content = record(project.turbulence(sharing, 4, grid=grid, precision="double"), grid=grid, precision="double")
+        content["figures"]["memory_bytes"] = {"exchange buffers": 0, "fields": 1}
+        paths.append(write(tmp_path / f"{grid}", content))
+    made = calibrate.calibrate(read(paths))
+    assert made.shared_fields
+    expected = project.turbulence(sharing, 4, grid=256, precision="double")
+    found = project.turbulence(made, 4, grid=256, precision="double")
+    assert found.seconds == pytest.approx(expected.seconds, rel=0.02)  # no ping-pong said how long a wait is
+    assert found.phases["pack and unpack"] == 0
+    assert found.phases["column MPI"] < 0.01 * found.seconds
+    assert project.turbulence(made, 1, grid=256, precision="double").phases["pack and unpack"] == 0
+    other = calibrate.calibrate(read([run(tmp_path / "other", "turbulence", 4, grid=256, precision="double")]))
+    assert not other.shared_fields
+    assert project.turbulence(other, 4, grid=256, precision="double").phases["pack and unpack"] > 0
+
+
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_turbulence_run_alone_comes_back_by_its_parts(tmp_path: Path, rows: int) -> None:
     path = run(tmp_path, "turbulence", 4, grid=256, rows=rows, batch=2, precision="double")

@@ -74,6 +74,7 @@ def _calibrated(evidence: Sequence[Evidence], base: Machine | None, title: str |
     if "stream_bytes_per_second" not in content["device"]:
         content["device"]["stream_bytes_per_second"] = _achieved(content, runs)
     _assume_links(content)
+    content["shared_fields"] = content.get("shared_fields", False) or any(run.shared_fields for run in runs)
     machine = _valid(content)
     for workload in ELEMENTS:
         of = [run for run in runs if run.workload == workload]
@@ -397,9 +398,8 @@ def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
         rates.setdefault(grid, []).append((2 * volume * lines / run.parts["FFT"], run.evidence))
         names = ("pack and unpack", "other")
         measured = sum(run.parts[n] for n in names)
-        if (
-            run.ranks == run.options["rows"]
-        ):  # the copy of a column to itself, which weft does not make, is in the model
+        # The copy of a column to itself, which weft does not make, is in the model.
+        if run.ranks == run.options["rows"] and not machine.in_place(run.ranks):
             measured = max(measured + run.parts["column MPI"] - made["column MPI"], 0.1 * measured)
         kernels.append((sum(made[n] for n in names) / measured, run.evidence))
         level: Level = "node" if run.ranks <= run.evidence.machine.ranks_per_node else "network"
@@ -407,7 +407,7 @@ def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
         for name, members, calls in (
             ("row MPI", rows, ROW_CALLS), ("column MPI", run.ranks // rows, COLUMN_CALLS)
         ):  # fmt: skip
-            if members > 1 and run.parts[name] > 0:
+            if members > 1 and run.parts[name] > 0 and not machine.in_place(run.ranks):
                 where: Level = "node" if name == "row MPI" and rows <= machine.ranks_per_node else level
                 waits = calls / run.options["batch"] * machine.link(where).latency_seconds.value
                 travel = max(run.parts[name] - waits, 0.1 * run.parts[name])

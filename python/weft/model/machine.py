@@ -256,6 +256,7 @@ class Machine(Form):
     nodes: Number
     ranks_per_node: Annotated[int, Field(ge=1)]
     ranks_per_package: Annotated[int, Field(ge=1)] = 1
+    shared_fields: bool = False  # whether ranks of one node compute turbulence in fields that they share (docs/fft.md)
     device: Device
     links: Links
     topology: Topology | None = None
@@ -287,6 +288,10 @@ class Machine(Form):
         if unknown:
             raise ValueError(f"unknown constant '{unknown[0]}'; known: {', '.join(CONSTANTS)}")
         return self
+
+    def in_place(self, ranks: int) -> bool:
+        """Whether so many ranks transform fields without packing or sending them."""
+        return ranks == 1 or (self.shared_fields and ranks <= self.ranks_per_node)
 
     def link(self, level: Level) -> Link:
         """The link of a level. Without its own, a level uses the next wider one (device, node, group, network)."""

@@ -33,6 +33,12 @@ class Run:
         """Points per rank, of a workload on elements."""
         return int(self.options["elements_per_rank"]) * (int(self.options["order"]) + 1) ** 3
 
+    @property
+    def shared_fields(self) -> bool:
+        """Whether ranks of one node computed turbulence in fields that they share, so that they exchanged nothing."""
+        buffers = self.evidence.content["figures"].get("memory_bytes", {}).get("exchange buffers")
+        return self.workload == "turbulence" and self.ranks > 1 and buffers == 0
+
     def on(self, machine: Machine) -> Projection:
         """The projection of this run on a machine."""
         function: Callable[..., Projection] = getattr(project, self.workload)

@@ -119,12 +119,15 @@ def turbulence(
     kernels = machine.device.stream_bytes_per_second.value * machine.constant("kernel_efficiency", "turbulence")
     kernels /= 1 + machine.constant("brick_overhead", "turbulence") * grid / columns / 1000
     # One rank per column still packs and copies to itself (GESTS Table 4, case 3); one row skips its exchange (4.3).
+    # In fields that ranks share, an exchange is a wait for the others.
     row_calls, column_calls = ROW_CALLS if rows > 1 else 0, COLUMN_CALLS
+    in_place = machine.in_place(ranks)
+    sent = 0.0 if in_place else volume * batch
     phases = {
         "FFT": 2 * volume * (CONTIGUOUS_LINES / contiguous + STRIDED_LINES / strided),
-        "pack and unpack": 4 * volume * (row_calls + column_calls) / kernels,
-        "row MPI": all_to_all_seconds(machine, ranks, rows, 1, volume * batch, row_calls / batch),
-        "column MPI": all_to_all_seconds(machine, ranks, columns, rows, volume * batch, column_calls / batch),
+        "pack and unpack": 0.0 if in_place else 4 * volume * (row_calls + column_calls) / kernels,
+        "row MPI": all_to_all_seconds(machine, ranks, rows, 1, sent, row_calls / batch),
+        "column MPI": all_to_all_seconds(machine, ranks, columns, rows, sent, column_calls / batch),
         "other": POINTWISE * volume / kernels,
     }
     projection = Projection("turbulence", machine.title, ranks, "step", phases, precision=precision)
