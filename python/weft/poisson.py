@@ -447,12 +447,12 @@ class Poisson:
     ) -> CgResult:
         """Solve A x = b by conjugate gradients (hipBone, Algorithm 1). (collective)
 
-        Give either ``iterations`` (exactly so many: the benchmark, default 100) or ``tolerance`` (stop when |r| is
-        below it times the first |r|; at most ``max_iterations``, default 10000; ``result.converged`` says whether it
-        was reached). ``guess``: the initial guess, default 0. ``preconditioner``: ``none`` or ``jacobi``.
-        ``algorithm``: ``classic`` (the paper's), ``merged`` (the same recurrence in one pass per iteration, with the
-        SIMD kernels), or
-        ``auto``. ``progress``: called as progress(iteration, residual norm) on every rank.
+        Give either ``iterations`` (so many, unless the residual becomes zero: the benchmark, default 100) or
+        ``tolerance`` (stop when |r| is below it times the first |r|; at most ``max_iterations``, default 10000;
+        ``result.converged`` says whether it was reached). ``guess``: the initial guess, default 0.
+        ``preconditioner``: ``none`` or ``jacobi``. ``algorithm``: ``classic`` (the paper's), ``merged`` (the same
+        recurrence in one pass per iteration, with the SIMD kernels), or ``auto``. ``progress``: called as
+        progress(iteration, residual norm) on every rank.
 
         Raises ``CollectiveError`` on all ranks if NaN or Inf turns up, or if A proves not to be positive definite.
         """

@@ -44,6 +44,12 @@ TEST(StoppingRule, EndsAtTheRelativeTolerance) {
   EXPECT_EQ(found.residuals, (std::vector<double>{8, 4, 0.09, 0.08}));
 }
 
+TEST(StoppingRule, EndsWithoutAToleranceWhereSquaresOfNormsUnderflow) {
+  const SolveResult found = after({.max_iterations = 100}, {1, 1e-100, 1e-153, 1e-154, 1e-155});
+  EXPECT_TRUE(found.converged);
+  EXPECT_EQ(found.residuals, (std::vector<double>{1, 1e-100, 1e-153, 1e-154}));
+}
+
 TEST(StoppingRule, EndsAtTheAbsoluteToleranceOfTheScaledNorm) {
   const SolveResult found = after({.absolute = 1, .norm_scale = 0.5}, {8, 4, 2, 1});
   EXPECT_TRUE(found.converged);

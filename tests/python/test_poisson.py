@@ -49,6 +49,15 @@ def test_error_falls_exponentially_on_curved_elements():
     assert errors[-1] < 1e-7
 
 
+@pytest.mark.parametrize("merged", [True, False])
+def test_iterations_beyond_a_residual_of_zero_are_not_made(merged):
+    op = weft.Poisson(weft.Mesh.box((2, 2, 1)), order=3, lam=1.0, device="host")
+    result = op.cg(op.random_rhs(1), iterations=5000, algorithm="merged" if merged else "classic")
+    assert result.converged
+    assert result.iterations < 5000
+    assert result.residuals[-1] < 1e-150 * result.residuals[0]
+
+
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 def test_order_in_the_element_size_is_one_more_than_the_polynomial_order(order):
     counts = (4, 8) if order > 1 else (8, 16)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -46,7 +47,11 @@ SolveResult StoppingRule::result() const {
 
 double StoppingRule::target() const { return std::max(options_.tolerance * first(), options_.absolute); }
 
-bool StoppingRule::reached() const { return last() <= target(); }
+// Squares of norms below `zero` are no normal numbers: the steps made of them would be 0 / 0.
+bool StoppingRule::reached() const {
+  static const double zero = std::sqrt(std::numeric_limits<double>::min());
+  return last() <= std::max(target(), zero);
+}
 
 void StoppingRule::require_progress() {
   if (iterations() == 0 || last() <= 0.9 * best_) {

@@ -31,7 +31,7 @@ struct SolveOptions {
 struct SolveResult {
   std::vector<double> residuals;  // |r| before the first iteration and after each
   int iterations = 0;
-  bool converged = false;  // tolerance reached; without a tolerance: all iterations done
+  bool converged = false;  // tolerance reached; without a tolerance: all iterations done, or |r| = 0
   double seconds = 0;      // if measured (timed.hpp)
 };
 

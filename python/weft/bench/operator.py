@@ -98,8 +98,8 @@ def measure(operator: weft.Poisson, geometry: str, box: Sequence[int], repeats: 
         operator.cg(b, iterations=max(1, iterations // 10))
         result = operator.cg(b, iterations=iterations)
         whole = dataclasses.replace(method, algorithm=result.algorithm, ranks=comm.size)
-        row["iterations"] = iterations
-        row["seconds_per_iteration"] = comm.allreduce(result.seconds, MPI.MAX) / iterations
+        row["iterations"] = done = max(1, result.iterations)  # fewer than asked for if the residual is zero
+        row["seconds_per_iteration"] = comm.allreduce(result.seconds, MPI.MAX) / done
         row["fom_gflops"] = formulas.fom_flops(size).value / row["seconds_per_iteration"] / 1e9
         row["iteration_bytes"] = formulas.weft_iteration_bytes(size, whole).value
     return row
