@@ -108,14 +108,10 @@ void run_solve(int order) {
   device::Stream stream(device);
   auto b = vector<T>(op.entries()), x = vector<T>(op.entries());
   const device::Array<T> inverse = op.inverse_diagonal();
-  solver::System<T> system;
-  system.apply = [&](T* p, T* ap, device::Stream& s) { op.apply(p, ap, s); };
-  system.entries = op.entries();
-  system.unknowns = op.unknowns();
-  system.weights = op.weights();
+  solver::System<T> system = op.system();
+  system.apply_product = nullptr;  // counted below
+  system.product_partials = 0;
   system.inverse_diagonal = inverse.data();
-  system.summands = [&](T* p, double* product, device::Stream& s) { return op.summands(p, product, s); };
-  system.summand_lambda = op.summand_lambda();
   const std::int64_t few = system.small_unknowns;
   for (const std::int64_t partials : {std::int64_t{0}, op.summand_partials()}) {
     system.summand_partials = partials;

@@ -73,16 +73,7 @@ struct Problem {
     return options;
   }
   solver::SolveResult cg(int iterations) {
-    solver::System<double> system;
-    system.apply = [this](double* p, double* ap, device::Stream& s) { op.apply(p, ap, s); };
-    system.apply_product = [this](double* p, double* ap, double* sums, device::Stream& s) { op.apply(p, ap, sums, s); };
-    system.product_partials = op.product_partials();
-    system.summands = [this](double* p, double* sums, device::Stream& s) { return op.summands(p, sums, s); };
-    system.summand_partials = op.summand_partials();
-    system.summand_lambda = op.summand_lambda();
-    system.entries = op.entries();
-    system.unknowns = op.unknowns();
-    solver::ConjugateGradients<double> cg(std::move(system), device, op.comm());
+    solver::ConjugateGradients<double> cg(op.system(), device, op.comm());
     return cg.solve(b.data(), x.data(), true, {.max_iterations = iterations}, stream);
   }
 
@@ -194,6 +185,28 @@ TEST_F(Launches, AStepOfTheFlowWaitsForReductionsOnly) {
     EXPECT_EQ(step.streams, 0);
     solver.stream().synchronize();
   }
+}
+
+TEST_F(Launches, CgRecordsItsIterationsAgainWhenTheWorkSpaceOfTheOperatorHasMoved) {
+  if (mpi::Comm().size() > 1) GTEST_SKIP() << "only one rank records iterations";
+  Problem problem("staged");
+  solver::ConjugateGradients<double> cg(problem.op.system(), problem.device, problem.op.comm());
+  const auto residuals = [&] {
+    return cg.solve(problem.b.data(), problem.x.data(), true, {.max_iterations = 20}, problem.stream).residuals;
+  };
+  const auto expected = residuals();
+  const void* const before = problem.op.workspace();
+  device::Array<double> fields(problem.device, 3 * problem.op.entries()), out(problem.device, fields.size());
+  fields.zero();
+  problem.op.apply(fields.data(), out.data(), 3, problem.stream);
+  problem.stream.synchronize();
+  ASSERT_NE(problem.op.workspace(), before);
+  // Arrays of the old work space's size: one of them lies where it was.
+  const std::vector<double> mark(problem.op.space().points(), 7.0);
+  std::vector<device::Array<double>> others;
+  for (int i = 0; i < 8; ++i) others.emplace_back(problem.device, mark);
+  EXPECT_EQ(residuals(), expected);
+  for (const auto& other : others) EXPECT_EQ(other.download(), mark);
 }
 
 TEST_F(Launches, AStepOfMaxwellOnOneGpuIsOneGraph) {

@@ -40,20 +40,13 @@ device::Array<T> vector(const poisson::Operator<T>& op) {
 template <class T>
 std::vector<double> solve(poisson::Operator<T>& op, const T* inverse_diagonal, bool with_product,
                           bool with_summands = false) {
-  solver::System<T> system;
-  system.apply = [&](T* p, T* ap, device::Stream& s) { op.apply(p, ap, s); };
-  if (with_product) {
-    system.apply_product = [&](T* p, T* ap, double* product, device::Stream& s) { op.apply(p, ap, product, s); };
-    system.product_partials = op.product_partials();
+  solver::System<T> system = op.system();
+  if (!with_product) {
+    system.apply_product = nullptr;
+    system.product_partials = 0;
   }
-  if (with_summands) {
-    system.summands = [&](T* p, double* product, device::Stream& s) { return op.summands(p, product, s); };
-    system.summand_partials = op.summand_partials();
-    system.summand_lambda = op.summand_lambda();
-    system.few_partials = 1;
-  }
-  system.entries = op.entries();
-  system.unknowns = op.unknowns();
+  if (!with_summands) system.summand_partials = 0;
+  system.few_partials = 1;
   system.inverse_diagonal = inverse_diagonal;
   device::Stream stream(op.options().device);
   auto b = vector(op);

@@ -146,21 +146,7 @@ class Poisson {
       merged_ = std::make_unique<poisson::MergedCg<T>>(*assembled("merged CG").simd(), inverse_diagonal_.data());
       return;
     }
-    solver::System<T> system;
-    system.apply = [this](T* x, T* y, device::Stream& stream) { op_->apply(x, y, stream); };
-    if (op_->product_partials() > 0)
-      system.apply_product = [this](T* x, T* y, double* product, device::Stream& stream) {
-        op_->apply(x, y, product, stream);
-      };
-    system.product_partials = op_->product_partials();
-    system.summands = [this](T* x, double* product, device::Stream& stream) {
-      return op_->summands(x, product, stream);
-    };
-    system.summand_partials = op_->summand_partials();
-    system.summand_lambda = op_->summand_lambda();
-    system.entries = op_->entries();
-    system.unknowns = op_->unknowns();
-    system.weights = op_->weights();
+    solver::System<T> system = op_->system();
     system.inverse_diagonal = inverse_diagonal_.data();
     cg_ = std::make_unique<solver::ConjugateGradients<T>>(std::move(system), device_, op_->comm());
   }

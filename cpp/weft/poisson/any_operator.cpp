@@ -34,6 +34,25 @@ solver::Summands<T> AnyOperator<T>::summands(T*, double*, device::Stream&) {
 }
 
 template <class T>
+solver::System<T> AnyOperator<T>::system() {
+  solver::System<T> system;
+  system.apply = [this](T* x, T* y, device::Stream& stream) { apply(x, y, stream); };
+  system.product_partials = product_partials();
+  if (system.product_partials > 0)
+    system.apply_product = [this](T* x, T* y, double* product, device::Stream& stream) {
+      apply(x, y, product, stream);
+    };
+  system.summands = [this](T* x, double* products, device::Stream& stream) { return summands(x, products, stream); };
+  system.summand_partials = summand_partials();
+  system.summand_lambda = summand_lambda();
+  system.workspace = [this] { return workspace(); };
+  system.entries = entries();
+  system.unknowns = unknowns();
+  system.weights = weights();
+  return system;
+}
+
+template <class T>
 std::array<std::int64_t, 4> AnyOperator<T>::elements_by_shape() const {
   return local_->elements_by_shape();
 }

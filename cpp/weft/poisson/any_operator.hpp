@@ -17,7 +17,7 @@
 
 #include "weft/poisson/local_operator.hpp"
 #include "weft/poisson/options.hpp"
-#include "weft/solver/summands.hpp"
+#include "weft/solver/system.hpp"
 #include "weft/space/space.hpp"
 
 namespace weft::poisson {
@@ -39,6 +39,10 @@ class AnyOperator {
   virtual solver::Summands<T> summands(T* x, double* products, device::Stream& stream);
   virtual std::int64_t summand_partials() { return 0; }
   virtual T summand_lambda() const { return 0; }
+  // The memory that apply() uses besides x and y: it moves when apply() is given more fields than before.
+  virtual const void* workspace() const { return nullptr; }
+  // What CG needs; it refers to this operator.
+  solver::System<T> system();
   // The element kernel alone, (S_L + lambda W) Z x on all elements, for measurements; its result is not added to y.
   virtual void apply_local(T* x, T* y, device::Stream& stream) = 0;
 

@@ -29,6 +29,7 @@ class Operator final : public AnyOperator<T> {
   solver::Summands<T> summands(T* x, double* products, device::Stream& stream) override;
   std::int64_t summand_partials() override;
   T summand_lambda() const override { return lambda_in_gather_; }
+  const void* workspace() const override { return simd_ ? nullptr : this->space().gather().values(); }
   // y_c = A x_c for `fields` contiguous vectors, [fields][entries()]: index and geometry are read once, and one message
   // per neighbour carries all fields. The first call with a number of fields sets up their exchange. (collective)
   void apply(T* x, T* y, int fields, device::Stream& stream);

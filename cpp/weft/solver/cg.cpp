@@ -257,10 +257,11 @@ void ConjugateGradients<T>::solve_alone(T* x, StoppingRule& rule, const SolveOpt
   store_scalars(stream);
   // Launch overhead dominates small problems, so iterations are recorded as graphs: one graph of a whole batch, and one
   // of a single iteration.
-  if (recorded_for_ != x) {
+  const std::pair<const T*, const void*> used{x, system_.workspace ? system_.workspace() : nullptr};
+  if (recorded_for_ != used) {
     batch_graph_.reset();
     single_graph_.reset();
-    recorded_for_ = x;
+    recorded_for_ = used;
   }
   const auto replay_single = [&] {
     if (!single_graph_) single_graph_.emplace(stream, [&] { iterate_alone(x, stream); });

@@ -9,41 +9,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
 #include "weft/device/graph.hpp"
 #include "weft/mpi/comm.hpp"
 #include "weft/solver/stopping.hpp"
-#include "weft/solver/summands.hpp"
+#include "weft/solver/system.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
-
-// A symmetric positive definite system, as CG needs it.
-template <class T>
-struct System {
-  // y = A x. Both have `entries` entries; those from `unknowns` on (halo and zero slot) belong to the operator.
-  std::function<void(T* x, T* y, device::Stream&)> apply;
-  // Set if the operator can compute x . A x together with A x: it also writes partial sums [product_partials] (in
-  // device memory), whose total over all ranks is the product. This saves a pass over both vectors.
-  std::function<void(T* x, T* y, double* product, device::Stream&)> apply_product = nullptr;
-  std::int64_t product_partials = 0;
-  // Used on one rank if summand_partials > 0: computes what A x consists of before its last sums, and so many partial
-  // sums of x . (A x - lambda x). Then A x is never stored, and r is updated with those last sums.
-  std::function<Summands<T>(T* x, double* product, device::Stream&)> summands = nullptr;
-  std::int64_t summand_partials = 0;
-  T summand_lambda = 0;
-  // If there are more partial sums than this, several blocks add them up before one does.
-  std::int64_t few_partials = 2048;
-  std::int64_t entries = 0;
-  std::int64_t unknowns = 0;            // the number of leading entries that sums and updates use
-  const T* weights = nullptr;           // [unknowns] for inner products; null: ones
-  const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner; null: none
-  // A problem with at most so many unknowns is small. On a GPU its time depends on the number of launches and on the
-  // latency of memory: each thread then gets fewer entries, and on one rank each block adds up all partial sums.
-  std::int64_t small_unknowns = 1 << 18;
-};
 
 // Allocates r, p and A p.
 template <class T>
@@ -93,8 +69,8 @@ class ConjugateGradients {
   double *host_scalars_, *host_sums_, *host_history_;                       // within pinned_
   std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the all-reduce, for the recorder
   device::Event copied_;
-  std::optional<device::Graph> batch_graph_, single_graph_;  // the iterations on one rank, recorded for this x:
-  const T* recorded_for_ = nullptr;
+  std::optional<device::Graph> batch_graph_, single_graph_;  // the iterations on one rank, recorded for this x and
+  std::pair<const T*, const void*> recorded_for_;            // this work space
   device::Kernel<long, const T*, T*> copy_;
   device::Kernel<long, T, const T*, T, T*> axpby_;
   device::Kernel<long, const T*, const T*, double*> dot_;

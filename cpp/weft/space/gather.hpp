@@ -25,6 +25,7 @@ class Gather {
   // Space for the values, [fields][points]: work space of one call of an operator, not preserved for the next. It is
   // reallocated, after waiting for the stream, if more fields are requested than before.
   T* values(int fields, device::Stream& stream);
+  const T* values() const { return values_.data(); }
 
   // y = Z^T values + lambda x for the entries `rows`, of `fields` vectors [fields][entries]; x is not read if lambda is
   // 0.
