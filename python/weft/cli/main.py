@@ -6,6 +6,8 @@ interrupted.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -44,6 +46,7 @@ def main() -> None:
     spell_as_the_terminal_can()
     exit_on_interrupt()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plugins takes 20 ms
+    collect_garbage_seldom()
     share_cores()
     ranks = launched_with_others()
     if ranks:
@@ -59,6 +62,17 @@ def main() -> None:
     except Exception as error:
         fail(error, "", 1, ranks)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def collect_garbage_seldom() -> None:
+    """Saves a fifth of the time of a short command, which goes to searching the modules that it imports for garbage."""
+    gc.set_threshold(100_000)
+
+    def last_search() -> None:
+        gc.collect()  # objects of the extension that are part of cycles
+        gc.freeze()  # Python searches again and again while it clears the modules
+
+    atexit.register(last_search)
 
 
 def usage_text(error: Exception) -> str:
