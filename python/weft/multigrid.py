@@ -24,6 +24,8 @@ Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float64
 # matrix.
 Hierarchy = tuple[list[tuple[Csr, Csr | None]], npt.NDArray[np.float64]]
 
+COARSEST = 200  # unknowns of the coarsest level, at most
+
 
 def coarsen(
     rows: npt.NDArray[np.int64],
@@ -61,20 +63,28 @@ def _on_one_rank(
     size: int,
     singular: bool,
 ) -> Hierarchy:
+    if size <= COARSEST:  # the matrix is the coarsest level: importing PyAMG would take longer than a small run
+        dense = np.zeros((size, size))
+        np.add.at(dense, (rows, columns), values)
+        dense = 0.5 * (dense + dense.T)
+        rows, columns = np.nonzero(dense)
+        offsets = np.searchsorted(rows, np.arange(size + 1))
+        level = (offsets.astype(np.int64), columns.astype(np.int32), dense[rows, columns], size)
+        return [(level, None)], _inverse(dense, singular)
+    import pyamg
     import scipy.sparse
 
     matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size)).tocsr()
     matrix = (
         0.5 * (matrix + matrix.T)
     ).tocsr()  # entries on either side of the diagonal were summed in different orders
-    if size == 0:
-        return [(_csr(matrix), None)], np.zeros((0, 0))
-    import pyamg
-
-    levels = pyamg.ruge_stuben_solver(matrix, max_coarse=200, max_levels=25).levels
+    levels = pyamg.ruge_stuben_solver(matrix, max_coarse=COARSEST, max_levels=25).levels
     arrays = [(_csr(level.A), _csr(level.P) if i + 1 < len(levels) else None) for i, level in enumerate(levels)]
-    last = levels[-1].A.toarray()
-    return arrays, np.ascontiguousarray(np.linalg.pinv(last, hermitian=True) if singular else np.linalg.inv(last))
+    return arrays, _inverse(levels[-1].A.toarray(), singular)
+
+
+def _inverse(matrix: npt.NDArray[np.float64], singular: bool) -> npt.NDArray[np.float64]:
+    return np.ascontiguousarray(np.linalg.pinv(matrix, hermitian=True) if singular else np.linalg.inv(matrix))
 
 
 def _csr(matrix: scipy.sparse.spmatrix) -> Csr:
