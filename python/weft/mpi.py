@@ -6,6 +6,7 @@ both names if they do not (the first MPI call of the extension would otherwise a
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -60,11 +61,12 @@ _check_same_library()
 _agreement: MPI.Intracomm | None = None  # used only by the hook, so that its messages match no others
 
 
-def together(comm: MPI.Intracomm, work: Callable[[], _T]) -> _T:
+def together(comm: MPI.Intracomm, work: Callable[[], _T], long: bool = False) -> _T:
     """Run ``work`` on every rank; if it raises on any, every rank raises ``CollectiveError`` with the same text.
 
     For steps that can fail on some ranks only, such as reading a file: the other ranks must not wait for a failed one.
-    ``work`` itself must not communicate. With a single rank, its exception is passed on. (collective)
+    ``work`` itself must not communicate. With a single rank, its exception is passed on. ``long``: some ranks have much
+    more to do than others, which then sleep until it is done, where MPI would keep a processor busy. (collective)
     """
     result, failure = None, None
     try:
@@ -73,6 +75,8 @@ def together(comm: MPI.Intracomm, work: Callable[[], _T]) -> _T:
         if comm.size == 1:
             raise
         failure = message(error)
+    if long:
+        _all_arrive(comm)
     _weft.mpi.agree(comm, failure)
     return result  # type: ignore[return-value]
 
@@ -131,7 +135,7 @@ def fail(error: BaseException) -> None:
         tell(f"weft: {message(error)}")
         return
     agreed = isinstance(error, CollectiveError)
-    if _all_ranks_fail(AGREE_SECONDS if agreed else ALONE_SECONDS):
+    if _all_arrive(_agreement, AGREE_SECONDS if agreed else ALONE_SECONDS):
         if _agreement.rank == 0:
             tell(f"weft: {message(error)}")
         return
@@ -141,9 +145,9 @@ def fail(error: BaseException) -> None:
     abort()
 
 
-def _all_ranks_fail(seconds: float) -> bool:
-    assert _agreement is not None
-    request = _agreement.Ibarrier()
+def _all_arrive(comm: MPI.Intracomm, seconds: float = math.inf) -> bool:
+    """Sleeps until all ranks are here, or some seconds are over; returns whether they are."""
+    request = comm.Ibarrier()
     limit = time.monotonic() + seconds
     while not request.Test():
         if time.monotonic() > limit:

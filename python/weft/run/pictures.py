@@ -137,7 +137,7 @@ class Film:
                 shutil.rmtree(self.frames)
             return [film]
 
-        return self.comm.bcast(mpi.together(self.comm, write))
+        return self.comm.bcast(mpi.together(self.comm, write, long=True))
 
 
 def ffmpeg() -> str:
