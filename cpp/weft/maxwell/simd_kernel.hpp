@@ -42,7 +42,8 @@ class Kernel {
   // The residual of a small element is prefetched with its fields, during the previous element. That of a large element
   // would evict other data from the second-level cache, so it is prefetched a few planes before its use.
   static constexpr bool small = face < 64;
-  static constexpr int lead = 2;  // number of planes, for large elements
+  static constexpr int lead = 2;                             // number of planes, for large elements
+  static constexpr int together = row_vectors == 1 ? 2 : 1;  // rows at once, for enough independent sums
 
   // Curl (components 0, 1, 3, 4), covariant fields, a plane's curl (0, 2, 3, 5), the contribution of faces in r to a
   // plane [2][4], neighbours' traces [4][4].
@@ -54,8 +55,7 @@ class Kernel {
                     std::int64_t end, T* scratch) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t e = order[i];
-      Ahead ahead;
-      if (i + 1 < end) ahead.start(d, s, order[i + 1]);
+      Ahead ahead(d, s, order[std::min(i + 1, end - 1)]);
       switch (d.shapes[e]) {
         case Shape::box:
           element<Shape::box>(d, s, e, scratch, ahead);
@@ -87,23 +87,29 @@ class Kernel {
 
  private:
   // Prefetches what the next element reads and writes, a few lines at a time while this one is processed, so that
-  // memory access and arithmetic overlap.
+  // memory access and arithmetic overlap. In larger portions they fill the queue of outstanding misses, and the
+  // element's own accesses wait behind them. A curved element assumes that the next one has frames, too.
   struct Ahead {
-    const T *u = nullptr, *residual, *own;
+    const T *u, *residual, *own, *jacobians, *surface;
     const T* faces[6];
     int at = 0, face_at = 0;
-    static constexpr int steps = 2 * n;  // minimum number of calls of step() per element
+    // Up to n = 4, a plane has too few lines for smaller portions.
+    static constexpr bool by_planes = n <= 4;
+    // Calls of step() per element; without rows of the last plane, so that the last lines arrive in time.
+    static constexpr int steps = by_planes ? 2 * n : n + (n - 1) * ((n + together - 1) / together);
     static constexpr int lines = (6 * points + line - 1) / line, per_step = (lines + steps - 1) / steps;
     static constexpr int face_lines = 4 * stride / line, faces_per_step = (6 * face_lines + steps - 1) / steps;
 
-    void start(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e) {
-      u = s.fields + e * (6 * points);
-      residual = s.residual + e * (6 * points);
-      own = (s.next_traces != nullptr ? s.next_traces : s.traces) + e * (24 * stride);
+    Ahead(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e)
+        : u(s.fields + e * (6 * points)),
+          residual(s.residual + e * (6 * points)),
+          own((s.next_traces != nullptr ? s.next_traces : s.traces) + e * (24 * stride)) {
       for (int side = 0; side < 6; ++side) faces[side] = s.traces + d.neighbors[6 * e + side];
+      const std::int64_t metric = std::max<std::int64_t>(0, d.metric[e]);
+      jacobians = d.jacobians + metric * (9 * points);
+      surface = d.face_metrics + metric * (18 * stride);
     }
     WEFT_ALWAYS_INLINE void step() {
-      if (u == nullptr) return;
       for (const int stop = std::min(at + per_step, lines); at < stop; ++at) {
         __builtin_prefetch(u + at * line, 0, 2);
         if constexpr (small) __builtin_prefetch(residual + at * line, 0, 2);
@@ -111,6 +117,24 @@ class Kernel {
       for (const int stop = std::min(face_at + faces_per_step, 6 * face_lines); face_at < stop; ++face_at) {
         __builtin_prefetch(faces[face_at / face_lines] + face_at % face_lines * line, 0, 2);
         __builtin_prefetch(own + face_at * line, 1, 2);
+      }
+    }
+    // Prefetches frames: part m of n of the share of `rows` rows, of which `row` came before.
+    template <int rows>
+    WEFT_ALWAYS_INLINE void frames(int row, int m) const {
+      constexpr int inside = share(9 * points), outside = share(18 * stride);
+      part<rows * inside>(jacobians + std::int64_t{row} * (inside * line), m);
+      part<rows * outside>(surface + std::int64_t{row} * (outside * line), m);
+    }
+
+   private:
+    static constexpr int share(int values) { return (values + face * line - 1) / (face * line); }  // lines per row
+    template <int count>
+    static WEFT_ALWAYS_INLINE void part(const T* from, int m) {
+      WEFT_UNROLL_ALL for (int i = 0; i < (count + n - 1) / n; ++i) {
+        if (i * n + m >= count) return;
+        __builtin_prefetch(from + (i * n + m) * line, 0, 2);
+        asm volatile("");  // else the compiler moves the prefetches together
       }
     }
   };
@@ -335,9 +359,8 @@ class Kernel {
     const ElementValues<T>& values = d.values[e];
     const T* residual = s.residual + e * (6 * points);
     for (int k = 0; k < n; ++k) {
-      ahead.step();
-      const T* soon = k + lead < n ? residual + (k + lead) * face
-                                   : (ahead.u != nullptr ? ahead.residual : residual) + (k + lead - n) * face;
+      if constexpr (Ahead::by_planes) ahead.step();
+      const T* soon = k + lead < n ? residual + (k + lead) * face : ahead.residual + (k + lead - n) * face;
       const T* fk = f + k * face;
       columns_of_plane(d, values, fk, f_stride<box>, plane);
       WEFT_UNROLL_ALL for (int side = 0; side < 4; ++side) {
@@ -365,7 +388,7 @@ class Kernel {
           }
         });
       }
-      rows<shape, first>(d, s, e, k, f, curl, plane, lifts, soon);
+      rows<shape, first>(d, s, e, k, f, curl, plane, lifts, soon, ahead);
       // Traces are written one plane later: gathers right away would wait for stores that are not in cache yet.
       if (s.next_traces != nullptr && k > 0) write_traces<box>(d, e, k - 1, f, s.next_traces);
     }
@@ -376,23 +399,24 @@ class Kernel {
   template <Shape shape, bool first>
   static WEFT_ALWAYS_INLINE void rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k, T* f,
                                       const T* __restrict__ curl, const T* __restrict__ plane,
-                                      const T* __restrict__ lifts, const T* soon) {
-    constexpr int together = row_vectors == 1 ? 2 : 1;  // rows at once, for enough independent sums
+                                      const T* __restrict__ lifts, const T* soon, Ahead& ahead) {
     for (int j = 0; j + together <= n; j += together)
-      some_rows<shape, first, together>(d, s, e, k, j, f, curl, plane, lifts, soon);
-    if constexpr (n % together != 0) some_rows<shape, first, 1>(d, s, e, k, n - 1, f, curl, plane, lifts, soon);
+      some_rows<shape, first, together>(d, s, e, k, j, f, curl, plane, lifts, soon, ahead);
+    if constexpr (n % together != 0) some_rows<shape, first, 1>(d, s, e, k, n - 1, f, curl, plane, lifts, soon, ahead);
   }
 
   template <Shape shape, bool first, int count>
   static WEFT_ALWAYS_INLINE void some_rows(const SimdElements<T>& d, const StageArguments<T>& s, std::int64_t e, int k,
                                            int j, T* f, const T* __restrict__ curl, const T* __restrict__ plane,
-                                           const T* __restrict__ lifts, const T* soon) {
+                                           const T* __restrict__ lifts, const T* soon, Ahead& ahead) {
     constexpr int from[4] = {5, 4, 2, 1};  // D_r of h_t, h_s, e_t, e_s
     constexpr int f_step = f_stride<shape == Shape::box>;
     const T* __restrict__ table = d.rows;
     const int row = (k * n + j) * n;
     V sum[count][4][row_vectors];
+    if constexpr (!Ahead::by_planes) ahead.step();
     WEFT_UNROLL_ALL for (int m = 0; m < n; ++m) {
+      if constexpr (shape == Shape::curved) ahead.template frames<count>(k * n + j, m);
       WEFT_UNROLL_ALL for (int v = 0; v < row_vectors; ++v) {
         const V weights = simd::load<T, row_lanes>(table + m * row_stride + v * row_lanes);
         WEFT_UNROLL_ALL for (int q = 0; q < count; ++q) {
