@@ -263,7 +263,7 @@ def test_a_gpu_asked_for_and_absent_is_one_message(backend: str, tmp_path) -> No
 def test_ctrl_c_ends_a_run_in_one_line_with_130_and_leaves_nothing(ranks: int, tmp_path) -> None:
     output = tmp_path / "output"
     words = weft_command("run", "poisson", "--order", "7", "--set", "solver.iterations=1000000", "--output", output)
-    words += ["--set", "mesh.counts=[6, 6, 6]"]
+    words += ["--set", "mesh.counts=[20, 20, 20]"]  # whose residual takes seconds to become zero
     process = start(words, ranks=ranks if ranks > 1 else None)
     wait_until(lambda: "solving" in process.said("out"), process)
     time.sleep(1.0)  # into the C++ loop
