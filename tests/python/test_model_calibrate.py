@@ -366,6 +366,7 @@ def test_ranks_that_share_fields_neither_pack_nor_send(tmp_path: Path) -> None:
     assert found.phases["pack and unpack"] == 0
     assert found.phases["column MPI"] < 0.01 * found.seconds
     assert project.turbulence(made, 1, grid=256, precision="double").phases["pack and unpack"] == 0
+    assert project.turbulence(made, 4, grid=256, rows=2, precision="double").phases["pack and unpack"] > 0
     other = calibrate.calibrate(read([run(tmp_path / "other", "turbulence", 4, grid=256, precision="double")]))
     assert not other.shared_fields
     assert project.turbulence(other, 4, grid=256, precision="double").phases["pack and unpack"] > 0

@@ -399,7 +399,8 @@ def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
         names = ("pack and unpack", "other")
         measured = sum(run.parts[n] for n in names)
         # The copy of a column to itself, which weft does not make, is in the model.
-        if run.ranks == run.options["rows"] and not machine.in_place(run.ranks):
+        in_place = machine.in_place(run.ranks, run.options["rows"])
+        if run.ranks == run.options["rows"] and not in_place:
             measured = max(measured + run.parts["column MPI"] - made["column MPI"], 0.1 * measured)
         kernels.append((sum(made[n] for n in names) / measured, run.evidence))
         level: Level = "node" if run.ranks <= run.evidence.machine.ranks_per_node else "network"
@@ -407,7 +408,7 @@ def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
         for name, members, calls in (
             ("row MPI", rows, ROW_CALLS), ("column MPI", run.ranks // rows, COLUMN_CALLS)
         ):  # fmt: skip
-            if members > 1 and run.parts[name] > 0 and not machine.in_place(run.ranks):
+            if members > 1 and run.parts[name] > 0 and not in_place:
                 where: Level = "node" if name == "row MPI" and rows <= machine.ranks_per_node else level
                 waits = calls / run.options["batch"] * machine.link(where).latency_seconds.value
                 travel = max(run.parts[name] - waits, 0.1 * run.parts[name])

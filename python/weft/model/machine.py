@@ -289,9 +289,9 @@ class Machine(Form):
             raise ValueError(f"unknown constant '{unknown[0]}'; known: {', '.join(CONSTANTS)}")
         return self
 
-    def in_place(self, ranks: int) -> bool:
-        """Whether so many ranks transform fields without packing or sending them."""
-        return ranks == 1 or (self.shared_fields and ranks <= self.ranks_per_node)
+    def in_place(self, ranks: int, rows: int) -> bool:
+        """Whether a process grid of so many ranks and rows transforms fields without packing or sending them."""
+        return ranks == 1 or (self.shared_fields and rows == 1 and ranks <= self.ranks_per_node)
 
     def link(self, level: Level) -> Link:
         """The link of a level. Without its own, a level uses the next wider one (device, node, group, network)."""

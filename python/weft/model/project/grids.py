@@ -121,7 +121,7 @@ def turbulence(
     # One rank per column still packs and copies to itself (GESTS Table 4, case 3); one row skips its exchange (4.3).
     # In fields that ranks share, an exchange is a wait for the others.
     row_calls, column_calls = ROW_CALLS if rows > 1 else 0, COLUMN_CALLS
-    in_place = machine.in_place(ranks)
+    in_place = machine.in_place(ranks, rows)
     sent = 0.0 if in_place else volume * batch
     phases = {
         "FFT": 2 * volume * (CONTIGUOUS_LINES / contiguous + STRIDED_LINES / strided),
