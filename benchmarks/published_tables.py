@@ -13,10 +13,13 @@ PAGE = Path(__file__).parents[1] / "docs" / "model-project.md"
 
 
 def written_between(page: str, name: str, program: str, text: str) -> str:
-    """A page with the text between the two marks of a name."""
+    """A page with the text between the two marks of a name. Raises ValueError if it lacks the marks."""
     mark, end = f"<!-- {name}: written by benchmarks/{program} -->", f"<!-- end of {name} -->"
-    before, _, rest = page.partition(mark)
-    return f"{before}{mark}\n\n{text}\n\n{end}{rest.partition(end)[2]}"
+    before, found, rest = page.partition(mark)
+    _, ended, after = rest.partition(end)
+    if not (found and ended):
+        raise ValueError(f"the page has no '{mark}' followed by '{end}'")
+    return f"{before}{mark}\n\n{text}\n\n{end}{after}"
 
 
 def page(text: str) -> str:

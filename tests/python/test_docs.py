@@ -94,6 +94,17 @@ def test_every_file_that_a_page_names_is_there(page: Path) -> None:
     assert [f for f in named if not (ROOT / f).exists() and f not in written] == []
 
 
+def test_every_table_that_a_benchmark_writes_has_its_place_in_one_page() -> None:
+    texts = [page.read_text() for page in (ROOT / "docs").glob("*.md")]
+    names = 0
+    for program in (ROOT / "benchmarks").glob("*.py"):
+        for name in re.findall(r'written_between\([^"]*(?:"utf-8"[^"]*)?"([^"]+)", "[^"]+"', program.read_text()):
+            start, end = f"<!-- {name}: written by benchmarks/{program.name} -->", f"<!-- end of {name} -->"
+            assert [text.count(end) for text in texts if 0 <= text.find(start) < text.find(end)] == [1], name
+            names += 1
+    assert names >= 5
+
+
 def test_every_page_and_every_benchmark_is_in_its_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text()
     assert [p.name for p in (ROOT / "docs").glob("*.md") if f"({p.name})" not in index and p.name != "index.md"] == []
