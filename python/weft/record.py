@@ -174,6 +174,7 @@ class Timings(TypedDict, total=False):
     steps_seconds: float
     seconds_per_step: float | None
     best_step_seconds: float | None
+    mean_step_seconds: float | None
     statistics_seconds: float
     output_seconds: float
     checkpoint_seconds: float

@@ -246,6 +246,22 @@ def test_elements_without_three_similar_factors_count_in_full(workload: str) -> 
     assert made[779].seconds < made[780].seconds < made[781].seconds < 1.002 * made[779].seconds
 
 
+def test_a_step_of_the_flow_costs_its_iterations_and_a_part_without_them() -> None:
+    """Iterations are means over steps: fractions count, and with none the rest of the step remains."""
+    summit = machine.load("summit")
+
+    def seconds(pressure: float, velocity: float) -> float:
+        return project.flow(summit, 6, pressure_iterations=pressure, velocity_iterations=velocity).seconds
+
+    none, one = seconds(0, 0), seconds(1, 0)
+    assert 0 < none < one
+    assert seconds(0.25, 0) == pytest.approx(none + (one - none) / 4)
+    assert seconds(0, 1.5) > seconds(0, 1)
+    for wrong in (-1.0, math.nan, math.inf, 1e9):
+        with pytest.raises(ModelError, match="pressure iterations"):
+            seconds(wrong, 1)
+
+
 def test_the_sums_of_gests_columns_are_its_totals() -> None:
     for table in range(2, 8):
         for row in getattr(published, f"GESTS_TABLE_{table}"):
@@ -398,6 +414,7 @@ def test_a_damaged_description_loads_or_is_refused_in_words(data: st.DataObject)
         (["poisson", "--machine", "absent.toml"], "absent.toml"),
         (["poisson"], "give --machine, --run or both"),
         (["turbulence", "--machine", "frontier"], "needs --grid"),
+        (["poisson", "--machine", "titan", "--pressure-iterations", "3"], "--pressure-iterations does not apply"),
         (["turbulence", "--machine", "frontier", "--grid", "64", "--order", "3"], "does not apply to turbulence"),
         (["turbulence", "--machine", "frontier", "--grid", "32768", "--ranks", "8"], "GiB"),
         (["turbulence", "--machine", "frontier", "--grid", "64", "--ranks", "128"], "at most 64"),

@@ -20,8 +20,9 @@ LEAST = 0.1  # spread of missing shares from which on caches and memory can be t
 
 
 # What an iteration or step does not touch, as a share of the named parts of `memory_bytes`: maps of points that only
-# set-up and output follow, and the right-hand side, which CG has in its residual.
-IDLE = {"points to unknowns, on the host": 1.0, "x and b": 0.5}
+# set-up and output follow, the right-hand side, which CG has in its residual, and room for earlier pressures, whose
+# number grows from a half to all again and again.
+IDLE = {"points to unknowns, on the host": 1.0, "x and b": 0.5, "projection onto earlier pressures": 0.25}
 
 
 def working_set(run: Run) -> float:

@@ -74,11 +74,12 @@ def run_of(evidence: Evidence) -> Run:
             parts = {name: seconds * part / sum(measured.values()) for name, part in measured.items()}
         else:
             name = "seconds_per_iteration" if workload == "poisson" else "seconds_per_step"
-            seconds = float(timings[name])
+            # Iterations vary between steps of a flow: their mean belongs to the mean time.
+            seconds = float(timings.get("mean_step_seconds", timings[name]))
             options |= {"order": int(figures["order"]), "elements_per_rank": -(-int(figures["elements"]) // ranks)}
             if workload == "flow":
                 for kind in ("pressure", "velocity"):
-                    options[f"{kind}_iterations"] = max(1, round(figures["iterations"][kind]["mean"]))
+                    options[f"{kind}_iterations"] = float(figures["iterations"][kind]["mean"])
         if not 0 < seconds < float("inf"):
             raise ModelError(f"{evidence.path}: the time of the run is {seconds}, but must be finite and above zero")
         return Run(evidence, workload, ranks, options, seconds, parts)

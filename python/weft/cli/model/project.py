@@ -11,7 +11,7 @@ import click
 
 from weft.cli.bench import integers
 from weft.cli.model.shared import JSON, output
-from weft.cli.options import Integer, options_of
+from weft.cli.options import Integer, Number, options_of
 from weft.files import write_json
 from weft.model.result import ModelError, Table
 
@@ -25,6 +25,7 @@ MACHINE = click.option(
     "--machine", metavar="NAME|FILE", help="Machine listed by `weft model machines`, or a .toml file of your own."
 )
 WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
+ITERATIONS = ("pressure_iterations", "velocity_iterations")
 
 
 class Sizes(TypedDict):
@@ -40,6 +41,22 @@ class Sizes(TypedDict):
             "--elements",
             type=Integer(min=1),
             help="Elements per rank (all but turbulence). [default: 8192 (poisson), 512 (maxwell), 2048 (flow)]",
+        ),
+    ]
+    pressure_iterations: Annotated[
+        float | None,
+        click.option(
+            "--pressure-iterations",
+            type=Number(min=0),
+            help="Mean iterations of the pressure solve of a step (flow). [default: 20]",
+        ),
+    ]
+    velocity_iterations: Annotated[
+        float | None,
+        click.option(
+            "--velocity-iterations",
+            type=Number(min=0),
+            help="Mean iterations of the solve for the velocities of a step (flow). [default: 4]",
         ),
     ]
     grid: Annotated[
@@ -133,13 +150,14 @@ def project(
     assert described is not None
     allowed = (
         *(("grid", "rows", "batch") if workload == "turbulence" else ("order", "elements", "path", "schedule")),
+        *(ITERATIONS if workload == "flow" else ()),
         "precision",
     )
     options = {k: v for k, v in given.items() if v is not None}
     foreign = sorted(set(options) - set(allowed))
     if foreign:
-        allowed_text = ", ".join(f"--{a}" for a in allowed)
-        raise click.UsageError(f"--{foreign[0]} does not apply to {workload}, which takes {allowed_text}")
+        first, *names = (f"--{a.replace('_', '-')}" for a in (foreign[0], *allowed))
+        raise click.UsageError(f"{first} does not apply to {workload}, which takes {', '.join(names)}")
     if "elements" in options:
         options["elements_per_rank"] = options.pop("elements")
     options = {**of_run, **options}
@@ -166,13 +184,15 @@ def project(
 def _options_of_runs(runs: Sequence[Run], workload: str, given: set[str]) -> dict[str, object]:
     """The sizes of the runs of a workload, which must be the same: order, elements per rank or grid, precision.
 
-    A note names those that differ and are not among the options `given`.
+    A note names those that differ and are not among the options `given`. Iterations of a flow are the mean over the
+    runs.
     """
     found = [run.options for run in runs if run.workload == workload]
     if not found:
         return {}
     same = {key: value for key, value in found[0].items() if all(other[key] == value for other in found)}
-    different = sorted(set(found[0]) - set(same) - {"rows", "batch", "pressure_iterations", "velocity_iterations"})
+    same |= {name: sum(run[name] for run in found) / len(found) for name in ITERATIONS if name in found[0]}
+    different = sorted(set(found[0]) - set(same) - {"rows", "batch"})
     names = {"elements_per_rank": "elements"}
     for key in (key for key in different if names.get(key, key) not in given):
         values = ", ".join(str(other[key]) for other in found)

@@ -26,6 +26,7 @@ from weft.model.project.projection import (
     of_elements,
     with_figures,
 )
+from weft.model.result import ModelError
 
 
 def streamed(machine: Machine, bytes_: float, flops: float, kernels: float, efficiency: float) -> float:
@@ -191,33 +192,59 @@ def maxwell(
     return with_figures(projection, figures, **of_elements(order, elements_per_rank))
 
 
+# A pressure iteration in iterations of `poisson`: one of flexible CG, and a V-cycle on boxes: two local solves by fast
+# diagonalisation, a residual and the coarse levels, in single precision. Weft's flow on Zen 5 takes 5 to 7.
+PRESSURE_WORK, VELOCITIES = 6, 3
+MOST_ITERATIONS = 1_000_000
+# Vectors that a step reads or writes outside its solves' iterations (docs/flow-terms.md): extrapolation of velocities
+# and convective terms 29, divergence 5, gradient of the pressure 16; the projection onto L earlier pressures 4 L + 12,
+# where L grows from 8 to 16, and 2 applications of the operator, which are about an iteration.
+STEP_WORDS, STEP_ITERATIONS = 29 + 5 + 16 + 4 * 12 + 12, 1
+
+
+def step_iterations(pressure: float, velocity: float) -> float:
+    """The iterations of `poisson` that the solves of a step amount to.
+
+    `pressure` and `velocity` are the mean numbers of iterations of their solves; the three velocities are solved
+    together, and the first residual takes as long as an iteration.
+    """
+    return PRESSURE_WORK * pressure + VELOCITIES * (velocity + 1) + STEP_ITERATIONS
+
+
 def flow(
     machine: Machine,
     ranks: int,
     *,
     order: int = 7,
     elements_per_rank: int = 2048,
-    pressure_iterations: int = 20,
-    velocity_iterations: int = 4,
+    pressure_iterations: float = 20,
+    velocity_iterations: float = 4,
     path: Path = "direct",
     schedule: Schedule = "pairwise",
     precision: Precision = "double",
 ) -> Projection:
     """One time step of incompressible Navier-Stokes on spectral elements.
 
-    It consists of a pressure solve, three velocity solves and the advection term. A solver iteration costs as much as
-    hipBone's (`poisson`). Advection is evaluated on 3/2 as many points per direction, the usual dealiasing: three
-    fields are interpolated, nine derivatives taken, and three results returned.
+    It consists of a pressure solve with multigrid, a projection onto earlier pressures, three velocity solves and the
+    advection term; the numbers of iterations are means over steps. Iterations cost multiples of hipBone's (`poisson`).
+    Advection is evaluated on 3/2 as many points per direction, the usual dealiasing: three fields are interpolated,
+    nine derivatives taken, and three results returned.
     """
-    at_least_one(pressure_iterations=pressure_iterations, velocity_iterations=velocity_iterations)
+    iterations = {"pressure iterations": pressure_iterations, "velocity iterations": velocity_iterations}
+    for name, count in iterations.items():
+        if not 0 <= count <= MOST_ITERATIONS:
+            raise ModelError(f"{name}: {count:g}, but must be 0 to {MOST_ITERATIONS:,}")
     size, once = _iteration(machine, ranks, order, elements_per_rank, path, schedule, precision, "flow")
     elements, word = size.elements, WORDS[precision]
     n, fine = order + 1, math.ceil(1.5 * (order + 1))
     moved = word * elements * (6 * n**3 + 9 * fine**3)
     flops = elements * (6 * 2 * (n**3 * fine + n**2 * fine**2 + n * fine**3) + 3 * (12 * fine**4 + 15 * fine**3) / 2)
-    iterations = pressure_iterations + 3 * velocity_iterations
-    phases = {name: seconds * iterations for name, seconds in once.items()}
+    times = step_iterations(pressure_iterations, velocity_iterations)
+    phases = {name: seconds * times for name, seconds in once.items()}
     points = elements * n**3
-    phases["advection"] = streamed(machine, moved, flops, 6, machine.stream_efficiency("flow", order, points, ranks))
+    efficiency = machine.stream_efficiency("flow", order, points, ranks)
+    phases["advection"] = streamed(machine, moved, flops, 6, efficiency)
+    phases["vectors"] = streamed(machine, word * STEP_WORDS * size.dofs, 0, 6, efficiency)
     projection = Projection("flow", machine.title, ranks, "step", phases, precision=precision)
-    return with_figures(projection, {"points/s per rank": points / projection.seconds}, **of_elements(order, elements))
+    figures = {"points/s per rank": points / projection.seconds, **iterations}
+    return with_figures(projection, figures, **of_elements(order, elements))

@@ -197,6 +197,7 @@ class Run:
                 steps_seconds=float(slowest.sum()),
                 seconds_per_step=median,
                 best_step_seconds=min(each) if each else None,
+                mean_step_seconds=float(np.mean(each)) if each else None,
                 statistics_seconds=self.comm.allreduce(self.statistics_seconds, MPI.MAX),
                 output_seconds=self.comm.allreduce(self.output_seconds, MPI.MAX),
             )
@@ -208,7 +209,7 @@ class Run:
                 steps_done=len(self.steps),
                 final_time=solver.time,
                 points_per_second=solver.points / median if median else None,
-                iterations=summary(self.steps[case.time.warmup :] or self.steps),
+                iterations=summary(counted),
                 checkpoint=self.checkpoints.last,
                 resident_bytes_per_rank=self.comm.allreduce(
                     1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, MPI.MAX
