@@ -7,7 +7,7 @@ VENV   ?= .venv
 JOBS   ?= $(shell nproc)
 bin    := $(abspath $(VENV))/bin
 
-.PHONY: all run test format wheel clean
+.PHONY: all run test test-style test-programs format wheel clean
 all: $(VENV)/installed
 
 include cmake/setup.mk
@@ -22,14 +22,20 @@ test_workers = $(shell expr $(JOBS) + 1)
 test_environment = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
 test: all $(VENV)/tools
-	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
-	$(bin)/ruff check . && $(bin)/ruff format --check .
-	$(bin)/mypy
 	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON > build/configure.log || { cat build/configure.log; exit 1; }
-	cmake --build build --parallel $(JOBS)
+	@$(MAKE) --no-print-directory --jobs 2 test-style test-programs
 	$(test_environment) timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
 	@cmake/setup.sh module
 	$(test_environment) timeout 2400 $(bin)/python -m pytest --timeout 600 --numprocesses $(test_workers) --dist loadfile
+
+# These two side by side: the first occupies one processor, and that not all the time.
+test-style:
+	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
+	$(bin)/ruff check . && $(bin)/ruff format --check .
+	$(bin)/mypy
+
+test-programs:
+	cmake --build build --parallel $(JOBS)
 
 format: $(VENV)/tools
 	$(bin)/clang-format -i $$(git ls-files '*.cpp' '*.hpp')

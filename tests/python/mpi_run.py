@@ -166,8 +166,17 @@ def mpi_prints(ranks: int, code: str, *arguments: str, timeout: float = SECONDS,
 
 
 def weft_command(*arguments: object) -> list[str]:
-    """The command line of ``weft``, from this tree."""
-    return [sys.executable, "-m", "weft.cli.main", *map(str, arguments)]
+    """The command line of ``weft``, from this tree. Runs draw plots, which takes longer than they do, only if told so.
+
+    Without a word about ``output.plots`` a user's run draws them; a test of each workload says PLOTS.
+    """
+    words = [str(argument) for argument in arguments]
+    if words[:1] == ["run"] and len(words) > 2 and not any(word.startswith("output.plots=") for word in words):
+        words += ["--set", "output.plots=false"]
+    return [sys.executable, "-m", "weft.cli.main", *words]
+
+
+PLOTS = ("--set", "output.plots=true")
 
 
 def run_weft(ranks: int, *arguments: object, timeout: float = SECONDS, **environment: str):

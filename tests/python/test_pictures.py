@@ -61,7 +61,8 @@ def test_a_plane_that_is_none_is_an_error_that_names_the_key(word: str) -> None:
 
 def test_a_run_draws_every_plane_a_film_and_a_report_that_begins_with_them(tmp_path) -> None:
     folder = tmp_path / "flow"
-    words = ["mesh.counts=[2,2,2]", 'output.slice=["vorticity_z", "speed@x=0.25"]', "output.pixels=24", "time.steps=6",
+    words = ["output.plots=true", "mesh.counts=[2,2,2]", 'output.slice=["vorticity_z", "speed@x=0.25"]',
+             "output.pixels=24", "time.steps=6",
              "output.movie=2", "statistics.every=2"]  # fmt: skip
     settings = [part for word in words for part in ("--set", word)]
     done = run_weft(2, "run", "flow", "--order", 3, "--output", folder, "--exchange", "pairwise:direct", *settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mpi4py import MPI
-from mpi_run import finish, interrupt, messages, run_weft, start, wait_until, weft_command
+from mpi_run import PLOTS, finish, interrupt, messages, run_weft, start, wait_until, weft_command
 
 import weft
 from weft.bench import scaling_flow
@@ -44,7 +44,7 @@ def finished(tmp_path_factory) -> dict[int, tuple[Path, str]]:
         words = ["--case", "taylor-green", *BOX, "--steps", 8, "--dt", 0.02, "--set", "statistics.every=2",
                  "--set", "output.fields=true", "--set", "checkpoint.at_end=true", "--set", "parameters.Re=100",
                  "--set", "output.compare_paths=true", "--set", "output.slice=vorticity",
-                 "--output", folder]  # fmt: skip
+                 "--output", folder, *PLOTS]  # fmt: skip
         done = run(*words, ranks=ranks)
         assert done.returncode == 0, done.stderr
         found[ranks] = folder, done.stdout

@@ -20,14 +20,15 @@ SMALL = {
     "turbulence": ["--set", "grid=16", "--steps", "2"],
 }
 # Everything that a run can write.
+DRAWN = ["output.plots=true", "output.trace=true"]
 ALL = {
-    "poisson": ["output.fields=true", 'output.slice=["u","u@x=0.25"]', "output.trace=true"],
-    "maxwell": ["output.fields=true", 'output.slice=["ez","e@x=0.25"]', "output.trace=true", "output.movie=1",
+    "poisson": [*DRAWN, "output.fields=true", 'output.slice=["u","u@x=0.25"]'],
+    "maxwell": [*DRAWN, "output.fields=true", 'output.slice=["ez","e@x=0.25"]', "output.movie=1",
                 "probes.centre=[0.5,0.5,0.5]", "checkpoint.every=1"],
-    "flow": ["output.fields=true", "output.nek=true", "output.every=1", 'output.slice=["speed","u@x=0.25"]',
-             "output.trace=true", "output.movie=1", "output.averages_every=1", 'output.average_over=["x","y"]',
+    "flow": [*DRAWN, "output.fields=true", "output.nek=true", "output.every=1", 'output.slice=["speed","u@x=0.25"]',
+             "output.movie=1", "output.averages_every=1", 'output.average_over=["x","y"]',
              "probes.centre.at=[1,1,1]", "checkpoint.every=1"],
-    "turbulence": ["output.fields=true", "output.trace=true", "output.movie=1", "statistics.hdf5=true",
+    "turbulence": [*DRAWN, "output.fields=true", "output.movie=1", "statistics.hdf5=true",
                    "statistics.transfer=true", "checkpoint.every=1"],
 }  # fmt: skip
 

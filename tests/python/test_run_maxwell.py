@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mpi4py import MPI
-from mpi_run import finish, interrupt, messages, run_weft, start, wait_until, weft_command
+from mpi_run import PLOTS, finish, interrupt, messages, run_weft, start, wait_until, weft_command
 
 import weft.maxwell_output
 from weft.cases import MaxwellCase
@@ -133,7 +133,7 @@ def finished(tmp_path_factory) -> dict[int, tuple[Path, str]]:
                  "time.end=0.2", "exchange=pairwise:staged"]  # fmt: skip
         assignments = [w for text in words for w in ("--set", text)]
         command = ["run", "maxwell", "--case", "dielectric", "--order", 4, "--device", "host", "--output", folder]
-        done = run_weft(ranks, *command, *assignments)
+        done = run_weft(ranks, *command, *assignments, *PLOTS)
         assert done.returncode == 0, done.stderr
         found[ranks] = folder, done.stdout
     return found

@@ -64,3 +64,13 @@ print(json.dumps(sorted(name for name in sys.modules if name.partition(".")[0] =
     foreign = [name for name in modules if not name.startswith("weft._weft") and any(o in name for o in others)]
     assert not foreign
     assert not [name for name in modules if name.startswith(("weft.bench", "weft.traces"))]
+
+
+@pytest.mark.parametrize("workload", ["maxwell", "flow", "turbulence"])
+@pytest.mark.parametrize("plots", [True, False])
+def test_a_run_draws_plots_unless_told_otherwise(workload: str, plots: bool, tmp_path) -> None:
+    words = [word for text in SMALL[workload] for word in ("--set", text)]
+    words += [] if plots else ["--set", "output.plots=false"]
+    done = finish(start([sys.executable, "-m", "weft.cli.main", "run", workload, "--output", str(tmp_path), *words]))
+    assert done.returncode == 0, done.stderr
+    assert bool(list(tmp_path.glob("*.png"))) == plots

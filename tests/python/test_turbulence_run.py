@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mpi_run import finish, interrupt, messages, mpi_run, run_weft, start, wait_until, weft_command
+from mpi_run import PLOTS, finish, interrupt, messages, mpi_run, run_weft, start, wait_until, weft_command
 
 import weft
 from weft import turbulence_output
@@ -42,7 +42,7 @@ def test_a_run_leaves_a_record_tables_and_plots_that_agree(tmp_path) -> None:
     done = run("--grid", 24, "--steps", 6, "--set", "viscosity=0.02", "--set", "statistics.every=2",
                "--set", "scalars.schmidt=[1.0, 0.5]", "--set", "scalars.gradient=[1.0, 0.0, 0.0]",
                "--set", "statistics.hdf5=true", "--set", "output.fields=true", "--set", "checkpoint.every=3",
-               "--output", tmp_path, ranks=2)  # fmt: skip
+               "--output", tmp_path, *PLOTS, ranks=2)  # fmt: skip
     assert done.returncode == 0, done.stderr
     for words in ("Re_lambda", "row MPI", "Eq. 9", "points/s", "divergence", "checkpoint-00000006"):
         assert words in done.stdout
@@ -181,7 +181,7 @@ def test_a_run_that_blows_up_says_where_and_what_to_go_on_from(tmp_path) -> None
 
 def test_a_plot_that_cannot_be_written_is_told_and_the_numbers_are_safe(tmp_path) -> None:
     (tmp_path / "history.png").mkdir()
-    done = run("--grid", 12, "--steps", 2, "--output", tmp_path)
+    done = run("--grid", 12, "--steps", 2, "--output", tmp_path, *PLOTS)
     assert done.returncode == 1
     assert said(done)[-1].startswith(f"weft: {tmp_path / 'history.png'}: ")
     assert json.loads((tmp_path / "run.json").read_text())["timings"]

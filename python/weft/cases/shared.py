@@ -114,6 +114,7 @@ class OutputSection(Section):
     directory: str = option("", "folder of run.json and all other output; empty: weft-output/WORKLOAD")
     fields: bool = option(False, "write the solution for ParaView (one VTU file per rank, and a .pvtu)")
     trace: bool = option(False, "write trace.json, the timeline of every rank, to be opened in Perfetto")
+    plots: bool = option(True, "draw plots (.png) at the end while other ranks wait; `weft report` draws them, too")
 
 
 class Cut(NamedTuple):

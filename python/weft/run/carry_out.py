@@ -26,12 +26,13 @@ def carry_out(case: SharedCase, display: Display) -> int:
     (collective)
 
     Cases with a checkpoint section step in time: a signal (weft.run.interrupt) stops them in an orderly way, and plots
-    are written.
+    are written if the case wants them.
     """
     in_time = "checkpoint" in type(case).model_fields
     with stops_by_itself() if in_time else contextlib.nullcontext(), holds_folder(case):
         result = recorded(case, display)
-        if MPI.COMM_WORLD.rank == 0 and (in_time or result.record.get("statistics", {}).get("planes")):
+        drawn = case.output.plots and (in_time or result.record.get("statistics", {}).get("planes"))
+        if MPI.COMM_WORLD.rank == 0 and drawn:
             from weft.report.workloads import save_figures
 
             save_figures(result.record, Path(case.output.directory))
