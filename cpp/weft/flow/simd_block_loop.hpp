@@ -9,14 +9,18 @@
 #include "weft/flow/simd_layout.hpp"
 #include "weft/flow/simd_prefetch.hpp"
 #include "weft/simd/vector.hpp"
+#include "weft/space/block_index.hpp"
+#include "weft/space/columns.hpp"
 
 namespace weft::flow {
 
 // Calls block(number, prefetch) for the blocks of a chunk. Before each call, zeroes the entries that this block is the
 // first to add to.
-template <class T, class Block>
+template <int n, class T, class Block>
 void run_blocks(const SimdCall<T>& c, space::Range chunk, const T* in, int fields, T* out, int outputs, int steps,
                 Block&& block) {
+  constexpr std::int64_t index_values = space::surface_points<n> * simd::lanes<T>;
+  constexpr std::int64_t coordinate_values = 3 * space::cube(n) * simd::lanes<T>;
   Prefetch<T> ahead{{{}, 0}};
   for (int i = 0; i < fields; ++i) ahead.streams[ahead.count++] = in + i * c.entries;
   for (int i = 0; i < outputs; ++i) ahead.streams[ahead.count++] = out + i * c.entries;
@@ -26,10 +30,14 @@ void run_blocks(const SimdCall<T>& c, space::Range chunk, const T* in, int field
     const space::Range first = c.plan.before[b];
     for (int i = 0; i < outputs; ++i)
       std::fill(out + i * c.entries + first.begin, out + i * c.entries + first.end, T{0});
-    if (b + 1 < chunk.end)
-      ahead.start(c.plan.ahead[b + 1], c.plan.ahead[b + 2], steps);
+    const std::int64_t next = std::min(b + 1, chunk.end - 1);
+    ahead.start(c.plan.ahead[next], c.plan.ahead[next + 1], steps);
+    // Columns are not read in the order of the index, so the hardware prefetcher cannot predict it.
+    ahead.index.start(c.blocks.index + next * index_values, index_values, steps);
+    if (c.geometry.shape[next] == Shape::curved)
+      ahead.coordinates.start(c.geometry.coordinates + next * coordinate_values, coordinate_values, steps);
     else
-      ahead.start(0, 0, 1);
+      ahead.coordinates = {};
     block(b, ahead);
   }
 }

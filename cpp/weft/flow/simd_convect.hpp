@@ -59,7 +59,7 @@ void convect(const SimdCall<T>& c, space::Range chunk, T* scratch) {
   constexpr int n = N + 1, m = element::dealiasing_points(N), fine_field = field_vectors<n, m>;
   groups<T>(c, [&](const T* f, int fields, T* out) {
     const bool same = f == c.u;
-    run_blocks<T>(c, chunk, f, fields, out, fields, m * m, [&](std::int64_t block, Prefetch<T>& ahead) {
+    run_blocks<n, T>(c, chunk, f, fields, out, fields, m * m, [&](std::int64_t block, Prefetch<T>& ahead) {
       Scratch<T> s(scratch);
       // Per field: layers of values and of slopes along t, which are replaced by the results. Per layer [m][n]: the
       // velocity, then values and slopes one field at a time, so that these stay in the first-level cache.

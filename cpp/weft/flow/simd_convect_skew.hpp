@@ -67,7 +67,7 @@ void convect_skew(const SimdCall<T>& c, space::Range chunk, T* scratch) {
   constexpr int n = N + 1, field = field_vectors<n, n>, face = n * n, step = pitch<n>;
   groups<T>(c, [&](const T* f, int fields, T* out) {
     const bool same = f == c.u;
-    run_blocks<T>(c, chunk, f, fields, out, fields, n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
+    run_blocks<n, T>(c, chunk, f, fields, out, fields, n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
       Scratch<T> s(scratch);
       // The fields, their results except those along t, and the velocity along t.
       V *F = s.take(3 * field), *U = s.take(3 * field), *Wt = s.take(field), *own = same ? F : s.take(3 * field);

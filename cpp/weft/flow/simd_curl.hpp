@@ -20,7 +20,7 @@ void curl(const SimdCall<T>& c, space::Range chunk, T* scratch) {
       out[i] = w * (g[j] * r[k] - g[k] * r[j] + g[3 + j] * s[k] - g[3 + k] * s[j] + g[6 + j] * t[k] - g[6 + k] * t[j]);
     }
   };
-  run_blocks<T>(c, chunk, c.f, 3, c.out, 3, 2 * n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
+  run_blocks<n, T>(c, chunk, c.f, 3, c.out, 3, 2 * n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
     if (c.geometry.shape[block] == Shape::affine)
       block_of_constant_curl<N, T>(c, block, ahead, Scratch<T>(scratch));
     else

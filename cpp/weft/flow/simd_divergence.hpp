@@ -18,7 +18,7 @@ void divergence(const SimdCall<T>& c, space::Range chunk, T* scratch) {
                          out[0] = w * (g[0] * r[0] + g[1] * r[1] + g[2] * r[2] + g[3] * s[0] + g[4] * s[1] +
                                        g[5] * s[2] + g[6] * t[0] + g[7] * t[1] + g[8] * t[2]);
                        };
-  run_blocks<T>(c, chunk, c.f, 3, c.out, 1, 2 * n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
+  run_blocks<n, T>(c, chunk, c.f, 3, c.out, 1, 2 * n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
     if (c.geometry.shape[block] == Shape::affine)
       block_of_fluxes<N, Weights::after, T>(c, block, ahead, c.tables.derivative, Scratch<T>(scratch));
     else

@@ -52,10 +52,6 @@ __attribute__((noinline)) void block_of_fluxes(const SimdCall<T>& c, std::int64_
     *f = scratch.take(3 * n), *flux = scratch.take(n);
   ColumnCofactors<n, T> cofactors(tables, c.geometry, block, scratch);
   const space::BlockColumns<n, T> columns(c.blocks, block);
-  // Prefetches the next block's index. Columns are not read in the order of the index, so the hardware prefetcher
-  // cannot predict it.
-  constexpr std::int64_t index_values = space::surface_points<n> * simd::lanes<T>;
-  ahead.start_array(c.blocks.index + (block + 1) * index_values, 4 * index_values, 2 * n * n);
   T weights[n];
   for (int i = 0; i < n; ++i) {
     cofactors.slab(i);

@@ -17,7 +17,7 @@ void gradient(const SimdCall<T>& c, space::Range chunk, T* scratch) {
                          const V x = w * r[0], y = w * s[0], z = w * t[0];
                          WEFT_UNROLL_ALL for (int i = 0; i < 3; ++i) out[i] = g[i] * x + g[3 + i] * y + g[6 + i] * z;
                        };
-  run_blocks<T>(c, chunk, c.f, 1, c.out, 3, 2 * n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
+  run_blocks<n, T>(c, chunk, c.f, 1, c.out, 3, 2 * n * n, [&](std::int64_t block, Prefetch<T>& ahead) {
     block_of_derivatives<N, 1, 3, T>(c, block, ahead, Scratch<T>(scratch), use);
   });
 }
