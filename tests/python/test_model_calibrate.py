@@ -319,6 +319,29 @@ def test_ranks_beside_each_other_get_less_from_memory_but_not_from_the_cache(tmp
     assert limit.at(3, 1.0, alone=False) == pytest.approx(1 / 2.5)  # slower than the memory anyway
 
 
+@pytest.mark.parametrize("from_memory_only", [True, False])
+def test_a_limit_to_memory_is_taken_only_where_ranks_are_slower_from_memory(
+    tmp_path: Path, from_memory_only: bool
+) -> None:
+    """Two orders, in the cache and beyond it: slower by a third from memory alone, or by 15 % everywhere."""
+    paths = []
+    for order, elements in ((7, 216), (7, 8000), (3, 1728), (3, 64000)):
+        alone = cached(tmp_path, "poisson", order, elements)
+        seconds = json.loads((alone / "run.json").read_text())["timings"]["seconds_per_iteration"]
+        slower = (1.3 if (order + 1) ** 3 * elements > 10**6 else 1.0) if from_memory_only else 1.15
+        two = traced(tmp_path, 2, order, elements, slower * seconds, 1e-9)
+        content = json.loads((two / "run.json").read_text())
+        for key in ("device", "caches"):
+            content["machine"][key] = json.loads((alone / "run.json").read_text())["machine"][key]
+        content["figures"] |= {"memory_bytes_per_point": 150.0}
+        write(two, content)
+        paths += [alone, two]
+    made = calibrate.calibrate(read(paths))
+    limit, share = made.efficiency["poisson"].beside_others, made.constants["poisson.split_overhead"].value
+    assert (limit is not None) == from_memory_only
+    assert share == pytest.approx(0.0 if from_memory_only else 0.15, abs=0.03)
+
+
 def test_a_cache_keeps_what_fits_and_loses_what_is_larger() -> None:
     cache = 2.0**25
     for workload in ("poisson", "flow"):

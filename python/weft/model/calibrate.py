@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -361,14 +362,26 @@ def _traffic(run: Run, found: Counted) -> Table:
     }
 
 
+def rms(errors: Sequence[float]) -> float:
+    """The root of the mean square."""
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
 def _beside_others(content: Table, workload: str, runs: Sequence[Run]) -> Table:
-    """Adds the extra time of runs on several ranks: beyond computation on one rank and the counted messages."""
+    """Adds the extra time of runs on several ranks: beyond computation on one rank and the counted messages.
+
+    A limit to what comes from memory counts only where it brings the fit closer to the runs.
+    """
     machine = _valid(content)
     reached = [_efficiency(machine, workload, [replace(run, ranks=1)], launches=False)[0] for run in runs]
     rate = beside_others.rate_from_memory(machine, workload, runs, reached)
+    found, errors = beside_others.constants(machine, workload, runs)
     if rate is not None:
-        content["efficiency"][workload]["beside_others"] = rate
-    found, errors = beside_others.constants(_valid(content), workload, runs)
+        limited = deepcopy(content)
+        limited["efficiency"][workload]["beside_others"] = rate
+        other, other_errors = beside_others.constants(_valid(limited), workload, runs)
+        if rms(other_errors) < rms(errors):
+            content, found, errors = limited, other, other_errors
     worst = max(abs(error) for error in errors)
     source = f"least squares of {len(runs)} run{'s' * (len(runs) > 1)}, errors within {100 * worst:.1f} %: "
     source += runs[0].evidence.where + " and others" * (len(runs) > 1)
