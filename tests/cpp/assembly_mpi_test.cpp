@@ -188,3 +188,26 @@ TEST(SparseExchange, DeliversToRanksThatDidNotAskAndKeepsRoundsApart) {
     }
   }
 }
+
+TEST(SparseExchange, PartsThatCannotBeMadeOnOneRankAreAnErrorOnAllAndTheNextExchangeWorks) {
+  const Comm comm;
+  const int next = (comm.rank() + 1) % comm.size();
+  const auto parts = [&] {
+    weft::mpi::Parcels send;
+    send.add(next, Ids{comm.rank()});
+    return send;
+  };
+  const auto fail = [&] {
+    if (comm.rank() == comm.size() - 1) throw std::runtime_error("no parts");
+    return parts();
+  };
+  EXPECT_THROW(weft::mpi::sparse_exchange(comm, fail), weft::mpi::CollectiveError);
+  std::int64_t least = 0;
+  const auto work = [&] {
+    least = comm.rank() + 7;
+    return parts();
+  };
+  const auto got = weft::mpi::sparse_exchange(comm, work, {&least, 1});
+  EXPECT_EQ(least, 7);
+  EXPECT_EQ(got.words, Ids{(comm.rank() + comm.size() - 1) % comm.size()});
+}

@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
+#include <string>
+#include <vector>
+
+#include "weft/mpi/agreement.hpp"
+#include "weft/mpi/same.hpp"
 
 using weft::mpi::CollectiveError;
 using weft::mpi::Comm;
@@ -103,4 +109,46 @@ TEST(Library, HasAVersionOfOneLine) {
   const std::string version = weft::mpi::library_version();
   EXPECT_FALSE(version.empty());
   EXPECT_EQ(version.find('\n'), std::string::npos);
+}
+
+TEST(Together, MinimaShareTheReduction) {
+  const Comm comm;
+  std::int64_t least[2] = {};
+  weft::mpi::together(
+      comm,
+      [&] {
+        least[0] = comm.rank() + 3;
+        least[1] = -comm.rank();
+      },
+      least);
+  EXPECT_EQ(least[0], 3);
+  EXPECT_EQ(least[1], 1 - comm.size());
+}
+
+TEST(Together, SeveralPiecesOfWorkFailEachByItself) {
+  const Comm comm;
+  const int last = comm.size() - 1;
+  const std::vector<std::function<void()>> works{
+      [] {},
+      [&] {
+        if (comm.rank() == last) throw std::runtime_error("one rank's");
+      },
+      [] { throw std::runtime_error("everybody's"); },
+      [] { throw std::runtime_error(""); },
+  };
+  const std::vector<std::string> errors = weft::mpi::attempt(comm, works, {});
+  const std::string where = comm.size() == 1 ? "" : "rank " + std::to_string(last) + ": ";
+  EXPECT_EQ(errors, (std::vector<std::string>{"", where + "one rank's", "everybody's", "an exception without a text"}));
+}
+
+TEST(RequireSame, NamesTheArgumentThatDiffers) {
+  const Comm comm;
+  if (comm.size() == 1) GTEST_SKIP() << "for several ranks";
+  try {
+    weft::mpi::require_same(comm, {{"colour", "red"}, {"size", std::to_string(comm.rank())}}, [] {});
+    FAIL() << "every rank must throw";
+  } catch (const CollectiveError& error) {
+    EXPECT_NE(std::string(error.what()).find("size must be the same on all ranks; rank 0 has 0"), std::string::npos)
+        << error.what();
+  }
 }

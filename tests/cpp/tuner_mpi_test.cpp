@@ -23,9 +23,9 @@
 using namespace weft;
 using namespace weft::exchange;
 
-// MPI's profiling interface: counts what is created and freed.
+// MPI's profiling interface: counts what is created and freed, and reductions.
 namespace {
-std::int64_t requests_alive = 0, communicators_alive = 0;
+std::int64_t requests_alive = 0, communicators_alive = 0, reductions = 0;
 bool refuse = false;            // makes this rank's next topology fail
 const void* instead = nullptr;  // replaces what this rank's next alltoallv sends
 }  // namespace
@@ -74,6 +74,10 @@ int MPI_Comm_dup(MPI_Comm comm, MPI_Comm* made) {
 int MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* made) {
   ++communicators_alive;
   return PMPI_Comm_split(comm, color, key, made);
+}
+int MPI_Allreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  ++reductions;
+  return PMPI_Allreduce(from, to, count, type, op, comm);
 }
 int MPI_Comm_free(MPI_Comm* comm) {
   --communicators_alive;
@@ -265,6 +269,22 @@ TEST(Tuned, LosersLeaveNoRequestsAndNoCommunicatorsBehind) {
   }
   EXPECT_EQ(requests_alive, requests);
   EXPECT_LE(communicators_alive, communicators) << "fewer where a graph of the first is no longer in use";
+}
+
+// On many ranks, or ranks that share processors, set-up takes as long as they wait for each other.
+TEST(Tuned, SetUpWithARequestedExchangeTakesFewReductions) {
+  const mpi::Comm comm = untuned();
+  const auto host = device::open("host");
+  const Ids ids = ring(comm);
+  const auto taken = [&](const char* exchange) {
+    const std::int64_t before = reductions;
+    const GatherScatter<double> gs(ids, comm, host, exchange);
+    return reductions - before;
+  };
+  for (const char* exchange : {"pairwise:direct", "alltoallv:direct", "neighbor:direct", "crystal:direct"}) {
+    taken(exchange);  // tries paths and makes what the communicator keeps
+    EXPECT_LE(taken(exchange), 12) << exchange;
+  }
 }
 
 namespace {

@@ -218,16 +218,17 @@ Assembly::Assembly(std::span<const std::int64_t> ids, std::int64_t points_per_bl
 
 Assembly::Assembly(std::int64_t points, const PointsById& by_id, const Sharing& sharing, std::int64_t points_per_block,
                    const mpi::Comm& comm) {
-  NumberedPoints numbered;
-  comm.together([&] { numbered = numbered_points(points, by_id, sharing); });
-  *this = Assembly(std::move(numbered), points_per_block, comm);
+  const trace::Span span("number DOFs", trace::Category::cpu);
   comm.together([&] {
+    number(*this, numbered_points(points, by_id, sharing), points_per_block, comm.rank());
     dof_ids.resize(by_id.ids.size());
     for (std::size_t g = 0; g < by_id.ids.size(); ++g) {
       const std::int32_t dof = index[static_cast<std::size_t>(points_of(by_id, g).front())];
       dof_ids[static_cast<std::size_t>(dof)] = by_id.ids[g];
     }
   });
+  global = owned;
+  comm.sum(&global, 1);
 }
 
 Assembly::Assembly(NumberedPoints points, std::int64_t points_per_block, const mpi::Comm& comm) {

@@ -62,14 +62,6 @@ Parsed parse(const std::string& text) {
   return asked;
 }
 
-// (collective)
-Parsed parse_on_all(const std::string& text, const mpi::Comm& comm) {
-  Parsed asked;
-  comm.together([&] { asked = parse(text); });
-  mpi::require_same(comm, "exchange", "'" + text + "'");
-  return asked;
-}
-
 void refuse(const std::string& text, const PathState& state, const std::string& instead) {
   throw mpi::CollectiveError("exchange '" + text + "': the path " + name(state.path) + " does not work here (" +
                              state.reason + "); use '" + instead + "'");
@@ -80,17 +72,101 @@ struct Shared {
   std::vector<std::pair<std::weak_ptr<device::Device>, PathState>> proved;
 };
 
-// ipc_state, tested once per communicator and device; after a failure it is tested again. (collective)
-PathState known_ipc_state(device::Device& device, const mpi::Comm& comm) {
+// The state of ipc on this device, if a test on this communicator has succeeded.
+const PathState* proved_ipc(device::Device& device, const mpi::Comm& comm) {
   auto& proved = mpi::attached<Shared>(comm).proved;
   std::erase_if(proved, [](const auto& entry) { return entry.first.expired(); });
   const auto known = std::find_if(proved.begin(), proved.end(),
                                   [&](const auto& entry) { return entry.first.lock().get() == &device; });
-  const bool here = known != proved.end();
-  if (comm.min(std::int64_t{here}) == 1) return known->second;
+  return known == proved.end() ? nullptr : &known->second;
+}
+// ipc_state, tested once per communicator and device; after a failure it is tested again. `on_all`: whether all ranks
+// have a proof. (collective unless on_all)
+PathState known_ipc_state(device::Device& device, const mpi::Comm& comm, bool on_all) {
+  const PathState* known = proved_ipc(device, comm);
+  if (on_all) return *known;
   const PathState state = ipc_state(device, comm);
-  if (state.usable && !here) proved.emplace_back(device.weak_from_this(), state);
+  if (state.usable && known == nullptr) mpi::attached<Shared>(comm).proved.emplace_back(device.weak_from_this(), state);
   return state;
+}
+
+PathState mpi_path_if(bool on_all, const mpi::GpuAware& aware) {
+  if (on_all) return {Path::direct, true, aware.reason};
+  return {Path::staged, true, aware.usable ? "MPI does not accept device memory on another rank" : aware.reason};
+}
+
+// What all ranks know after one reduction.
+struct Agreed {
+  Parsed asked;
+  std::optional<PathState> through_mpi;    // unless another path is asked for
+  std::int64_t shortest = 0, longest = 0;  // message
+  bool ipc_proved = false;
+};
+
+// (collective)
+Agreed agree(const std::string& text, device::Device& device, const mpi::Comm& comm,
+             std::span<const std::int64_t> message_bytes) {
+  Agreed agreed;
+  const mpi::GpuAware* aware = nullptr;
+  std::int64_t words[4] = {};
+  mpi::require_same(
+      comm, {{"exchange", "'" + text + "'"}},
+      [&] {
+        agreed.asked = parse(text);
+        std::int64_t shortest = std::numeric_limits<std::int64_t>::max(), longest = 0;
+        for (const std::int64_t bytes : message_bytes) {
+          if (bytes > 0) shortest = std::min(shortest, bytes);
+          longest = std::max(longest, bytes);
+        }
+        words[0] = shortest;
+        words[1] = -longest;
+        // Every rank tests: nodes may differ, and each GPU must be tested by the rank that uses it.
+        if (agreed.asked.path.value_or(Path::direct) == Path::direct) aware = &mpi::gpu_aware(device);
+        words[2] = aware == nullptr || aware->usable ? 1 : 0;
+        words[3] = proved_ipc(device, comm) != nullptr ? 1 : 0;
+      },
+      words);
+  agreed.shortest = words[0];
+  agreed.longest = -words[1];
+  if (aware != nullptr) agreed.through_mpi = mpi_path_if(words[2] == 1, *aware);
+  agreed.ipc_proved = words[3] == 1;
+  return agreed;
+}
+
+// The states of the paths that may be used. (collective if ipc is yet to be tested)
+std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm, const Agreed& agreed) {
+  const auto may_use = [&](Path path) { return agreed.asked.path.value_or(path) == path; };
+  std::vector<PathState> states;
+  if (may_use(Path::direct)) {
+    const PathState& through_mpi = *agreed.through_mpi;
+    states.push_back({Path::direct, through_mpi.path == Path::direct, through_mpi.reason});
+  }
+  if (may_use(Path::staged))
+    states.push_back({Path::staged, true, device.is_host() ? "direct with two more copies" : "always works"});
+  if (may_use(Path::ipc)) states.push_back(known_ipc_state(device, comm, agreed.ipc_proved));
+  return states;
+}
+
+// The choice for what names schedule and path, or for auto without timing. (collective if ipc is yet to be tested)
+Choice choice_for(const std::string& text, const Agreed& agreed, device::Device& device, const mpi::Comm& comm) {
+  const Parsed& asked = agreed.asked;
+  Choice choice{.schedule = asked.schedule.value_or(Schedule::pairwise),
+                .path = asked.path.value_or(Path::direct),
+                .small_bytes = asked.small_bytes.value_or(0),
+                .reason = "requested"};
+  if (choice.path == Path::ipc) {
+    if (const PathState state = known_ipc_state(device, comm, agreed.ipc_proved); !state.usable)
+      refuse(text, state, name(choice.schedule));
+  }
+  if (choice.path != Path::direct) return choice;
+  const PathState& state = *agreed.through_mpi;
+  if (asked.path && state.path != Path::direct)
+    refuse(text, {Path::direct, false, state.reason}, name(choice.schedule) + ":staged");
+  if (!asked.path) {
+    choice.path = state.path;
+    choice.reason = state.reason;
+  }
+  return choice;
 }
 
 }  // namespace
@@ -121,70 +197,39 @@ std::string name(const Choice& choice) {
 }
 
 PathState mpi_path(const device::Device& device, const mpi::Comm& comm) {
-  // Every rank tests: nodes may differ, and each GPU must be tested by the rank that uses it.
   const mpi::GpuAware& aware = mpi::gpu_aware(device);
-  const bool all = comm.min(std::int64_t{aware.usable}) == 1;
-  if (all) return {Path::direct, true, aware.reason};
-  return {Path::staged, true, aware.usable ? "MPI does not accept device memory on another rank" : aware.reason};
+  return mpi_path_if(comm.min(std::int64_t{aware.usable}) == 1, aware);
 }
 
 std::vector<PathState> path_states(device::Device& device, const mpi::Comm& comm) {
-  const PathState through_mpi = mpi_path(device, comm);
-  return {{Path::direct, through_mpi.path == Path::direct, through_mpi.reason},
-          {Path::staged, true, device.is_host() ? "direct with two more copies" : "always works"},
-          known_ipc_state(device, comm)};
+  return path_states(device, comm, agree("auto", device, comm, {}));
 }
 
 Choice choose(const std::string& text, device::Device& device, const mpi::Comm& comm) {
-  const Parsed asked = parse_on_all(text, comm);
-  Choice choice{.schedule = asked.schedule.value_or(Schedule::pairwise),
-                .path = asked.path.value_or(Path::direct),
-                .small_bytes = asked.small_bytes.value_or(0),
-                .reason = "requested"};
-  if (choice.path == Path::staged) return choice;
-  if (choice.path == Path::ipc) {
-    if (const PathState state = known_ipc_state(device, comm); !state.usable)
-      refuse(text, state, name(choice.schedule));
-    return choice;
-  }
-  const PathState state = mpi_path(device, comm);
-  if (asked.path && state.path != Path::direct)
-    refuse(text, {Path::direct, false, state.reason}, name(choice.schedule) + ":staged");
-  if (!asked.path) {
-    choice.path = state.path;
-    choice.reason = state.reason;
-  }
-  return choice;
+  return choice_for(text, agree(text, device, comm, {}), device, comm);
 }
 
 std::vector<Choice> candidates(const std::string& text, device::Device& device, const mpi::Comm& comm,
                                std::span<const std::int64_t> message_bytes) {
-  const Parsed asked = parse_on_all(text, comm);
-  if (asked.schedule && asked.path) return {choose(text, device, comm)};
+  const Agreed agreed = agree(text, device, comm, message_bytes);
+  const auto& [schedule_asked, path_asked, small_bytes] = agreed.asked;
+  if (schedule_asked && path_asked) return {choice_for(text, agreed, device, comm)};
 
-  // The smallest and the largest message of all ranks.
-  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
-  for (const std::int64_t bytes : message_bytes) {
-    if (bytes > 0) least = std::min(least, bytes);
-    most = std::max(most, bytes);
-  }
-  least = comm.min(least);
-  most = comm.max(most);
   const bool one_node = on_one_node(comm);
-
   std::vector<Choice> all;
-  for (const PathState& state : path_states(device, comm)) {
-    if (asked.path ? *asked.path != state.path : state.path == Path::staged && device.is_host()) continue;
+  for (const PathState& state : path_states(device, comm, agreed)) {
+    if (!path_asked && state.path == Path::staged && device.is_host()) continue;
     if (!state.usable) {
-      if (asked.path) refuse(text, state, asked.schedule ? name(*asked.schedule) : "auto");
+      if (path_asked) refuse(text, state, schedule_asked ? name(*schedule_asked) : "auto");
       continue;
     }
     for (const Schedule schedule : schedules()) {
-      if (asked.schedule && *asked.schedule != schedule) continue;
-      Choice choice{schedule, state.path, asked.small_bytes.value_or(0), state.reason};
+      if (schedule_asked && *schedule_asked != schedule) continue;
+      Choice choice{schedule, state.path, small_bytes.value_or(0), state.reason};
       all.push_back(choice);
-      if (state.path == Path::direct && !asked.small_bytes && !device.is_host() &&
-          least <= static_cast<std::int64_t>(small_direct) && most > static_cast<std::int64_t>(small_direct)) {
+      if (state.path == Path::direct && !small_bytes && !device.is_host() &&
+          agreed.shortest <= static_cast<std::int64_t>(small_direct) &&
+          agreed.longest > static_cast<std::int64_t>(small_direct)) {
         choice.small_bytes = small_direct;
         all.push_back(choice);
       }

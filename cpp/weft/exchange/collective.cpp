@@ -14,14 +14,15 @@
 namespace weft::exchange {
 namespace {
 
-// MPI counts are ints, so lengths and offsets are given in units of the largest power of two that divides all of them
-// on all ranks. A unit is at least one value, and no rank has more values than an int can count.
+// MPI counts are ints, so lengths and offsets are given in units of the largest power of two that divides all of this
+// rank's. A unit is at least one value, and no rank has more values than an int can count. Units may differ between
+// ranks: what MPI requires to match is the number of bytes of each message.
 class Unit {
  public:
-  explicit Unit(const Route& route) {  // (collective)
-    std::uint64_t all = std::uint64_t{1} << 16;
-    for (const Part& p : route.parts) all |= p.send_offset | p.send_bytes | p.receive_offset | p.receive_bytes;
-    bytes_ = std::size_t{1} << route.comm.min(std::int64_t{std::countr_zero(all)});
+  explicit Unit(const std::vector<Part>& parts) {
+    std::size_t all = std::size_t{1} << 16;
+    for (const Part& p : parts) all |= p.send_offset | p.send_bytes | p.receive_offset | p.receive_bytes;
+    bytes_ = std::size_t{1} << std::countr_zero(all);
     mpi::check(MPI_Type_contiguous(static_cast<int>(bytes_), MPI_BYTE, &type_), "MPI_Type_contiguous");
     mpi::check(MPI_Type_commit(&type_), "MPI_Type_commit");
   }
@@ -69,7 +70,7 @@ class CollectiveTransfer final : public Transfer {
         on_(std::move(on)),
         send_(route.send),
         receive_(route.receive),
-        unit_(route) {
+        unit_(route.parts) {
     comm_.together([&] { arguments_.emplace(parts, unit_); });
     trace::Traffic wait;
     wait.request = trace::fresh_request();

@@ -1,7 +1,9 @@
 #include "weft/exchange/crystal.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <deque>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -9,7 +11,7 @@
 #include <variant>
 
 #include "weft/exchange/messages.hpp"
-#include "weft/mpi/sparse.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::exchange {
 namespace {
@@ -63,9 +65,12 @@ struct Plan {
   std::vector<Piece> unpack;  // into the receive buffer, after the last step
   std::size_t arena_bytes = 0;
 
-  explicit Plan(const Route& route);  // (collective)
+  // Call it on all ranks. Also after an error this rank takes part in all steps, because the others wait for it.
+  explicit Plan(const Route& route);
 
  private:
+  void receive(Step& step, int from, const std::vector<std::int64_t>& header, std::vector<Parcel>& held,
+               const Route& route);
   std::size_t in_arena(std::size_t bytes) {
     const std::size_t at = arena_bytes;
     arena_bytes += (bytes + 255) / 256 * 256;
@@ -84,10 +89,41 @@ const Part& part_from(const Route& route, const Parcel& parcel) {
   return *part;
 }
 
+// Sends one header and receives one from each of `from`.
+std::vector<std::vector<std::int64_t>> exchange_headers(const Route& route, const std::vector<std::int64_t>& header,
+                                                        int to, const std::vector<int>& from) {
+  const trace::Span span("exchange headers", trace::Category::mpi);
+  MPI_Request sent = MPI_REQUEST_NULL;
+  mpi::check(
+      MPI_Isend(header.data(), static_cast<int>(header.size()), MPI_INT64_T, to, route.tag, route.comm.get(), &sent),
+      "MPI_Isend");
+  std::vector<std::vector<std::int64_t>> arrived;
+  for (const int rank : from) {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    mpi::check(MPI_Mprobe(rank, route.tag, route.comm.get(), &message, &status), "MPI_Mprobe");
+    int count = 0;
+    MPI_Get_count(&status, MPI_INT64_T, &count);
+    auto& words = arrived.emplace_back(static_cast<std::size_t>(count));
+    mpi::check(MPI_Mrecv(words.data(), count, MPI_INT64_T, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+  }
+  mpi::check(MPI_Wait(&sent, MPI_STATUS_IGNORE), "MPI_Wait");
+  return arrived;
+}
+
 Plan::Plan(const Route& route) {
   const int rank = route.comm.rank();
+  std::exception_ptr error;
+  const auto unless_failed = [&](const auto& work) {
+    if (error) return;
+    try {
+      work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  };
   std::vector<Parcel> held;
-  route.comm.together([&] {
+  unless_failed([&] {
     for (const Part& part : route.parts) {
       for (const std::size_t number : {part.send_offset, part.send_bytes, part.receive_offset, part.receive_bytes}) {
         if (number % 4 != 0) throw std::invalid_argument("the crystal router supports only values of 4 or 8 bytes");
@@ -98,80 +134,86 @@ Plan::Plan(const Route& route) {
   // The group [first, first + ranks) that contains this rank is split in two halves; the lower one is at least as
   // large. Ranks at the same position in the two halves are partners. If the last rank of the lower half has no
   // partner, it sends to the last rank of the upper half. Groups differ in size by at most one rank; groups of one rank
-  // wait for the others.
+  // have nothing to do in the last step.
   int first = 0, ranks = route.comm.size();
   for (int largest = ranks; largest > 1; largest = (largest + 1) / 2) {
-    mpi::Parcels headers;
     Step step;
-    route.comm.together([&] {
-      if (ranks == 1) return;
-      const int lower = (ranks + 1) / 2, middle = first + lower;
+    if (ranks > 1) {
+      const int lower = (ranks + 1) / 2, middle = first + lower, last = first + ranks - 1;
       const bool low = rank < middle;
-      const int partner = low ? std::min(rank + lower, first + ranks - 1) : rank - lower;
-      const auto stays = std::stable_partition(held.begin(), held.end(),
-                                               [&](const Parcel& p) { return (p.destination < middle) == low; });
-      std::vector<Parcel> leaving(stays, held.end());
-      held.erase(stays, held.end());
+      const int partner = low ? std::min(rank + lower, last) : rank - lower;
+      std::vector<int> from;
+      if (!low || rank + lower <= last) from.push_back(partner);
+      if (rank == last && ranks % 2 == 1) from.push_back(middle - 1);
+      std::vector<std::int64_t> header;
+      unless_failed([&] {
+        const auto stays = std::stable_partition(held.begin(), held.end(),
+                                                 [&](const Parcel& p) { return (p.destination < middle) == low; });
+        std::vector<Parcel> leaving(stays, held.end());
+        held.erase(stays, held.end());
+        if (leaving.empty()) return;
+        std::sort(leaving.begin(), leaving.end(), [](const Parcel& a, const Parcel& b) {
+          return std::pair(a.source, a.destination) < std::pair(b.source, b.destination);
+        });
+        std::size_t bytes = 0;
+        for (const Parcel& parcel : leaving) {
+          for (const auto word :
+               {static_cast<std::int64_t>(parcel.source), static_cast<std::int64_t>(parcel.destination),
+                static_cast<std::int64_t>(parcel.bytes)}) {
+            header.push_back(word);
+          }
+          append(step.pack, parcel, bytes);
+          bytes += parcel.bytes;
+        }
+        Place place = step.pack.front().from;
+        if (step.pack.size() == 1) {
+          step.pack.clear();  // already contiguous there
+        } else {
+          place = {Buffer::arena, in_arena(bytes)};
+          for (Piece& piece : step.pack) piece.to += place.at;
+        }
+        step.sends.push_back({partner, bytes, place});
+      });
+      const auto headers = exchange_headers(route, header, partner, from);
+      unless_failed([&] {
+        for (std::size_t a = 0; a < headers.size(); ++a) {
+          if (!headers[a].empty()) receive(step, from[a], headers[a], held, route);
+        }
+      });
       if (!low) first = middle;
       ranks = low ? lower : ranks - lower;
-      if (leaving.empty()) return;
-
-      std::sort(leaving.begin(), leaving.end(), [](const Parcel& a, const Parcel& b) {
-        return std::pair(a.source, a.destination) < std::pair(b.source, b.destination);
-      });
-      std::vector<std::int64_t> header;
-      std::size_t bytes = 0;
-      for (const Parcel& parcel : leaving) {
-        for (const auto word : {static_cast<std::int64_t>(parcel.source), static_cast<std::int64_t>(parcel.destination),
-                                static_cast<std::int64_t>(parcel.bytes)}) {
-          header.push_back(word);
-        }
-        append(step.pack, parcel, bytes);
-        bytes += parcel.bytes;
-      }
-      headers.add(partner, header);
-      Place place = step.pack.front().from;
-      if (step.pack.size() == 1) {
-        step.pack.clear();  // already contiguous there
-      } else {
-        place = {Buffer::arena, in_arena(bytes)};
-        for (Piece& piece : step.pack) piece.to += place.at;
-      }
-      step.sends.push_back({partner, bytes, place});
-    });
-    const mpi::Parcels arrived = mpi::sparse_exchange(route.comm, headers);
-    route.comm.together([&] {
-      for (std::size_t a = 0; a < arrived.count(); ++a) {
-        const auto header = arrived.part(a);
-        std::vector<Parcel> parcels;
-        std::vector<Piece> into;  // the receive buffer, if everything is for this rank
-        std::size_t bytes = 0;
-        bool mine = true;
-        for (std::size_t w = 0; w < header.size(); w += 3) {
-          parcels.push_back({static_cast<int>(header[w]),
-                             static_cast<int>(header[w + 1]),
-                             static_cast<std::size_t>(header[w + 2]),
-                             {Buffer::arena, bytes}});
-          mine = mine && parcels.back().destination == rank;
-          if (mine) append(into, parcels.back(), part_from(route, parcels.back()).receive_offset);
-          bytes += parcels.back().bytes;
-        }
-        if (mine && into.size() == 1) {
-          step.receives.push_back({arrived.ranks[a], bytes, {Buffer::receive, into.front().to}});
-          continue;
-        }
-        const std::size_t at = in_arena(bytes);
-        step.receives.push_back({arrived.ranks[a], bytes, {Buffer::arena, at}});
-        for (Parcel& parcel : parcels) parcel.place.at += at;
-        held.insert(held.end(), parcels.begin(), parcels.end());
-      }
-      steps.push_back(std::move(step));
-    });
+    }
+    unless_failed([&] { steps.push_back(std::move(step)); });
   }
-  route.comm.together([&] {
-    std::sort(held.begin(), held.end(), [](const Parcel& a, const Parcel& b) { return a.source < b.source; });
-    for (const Parcel& parcel : held) append(unpack, parcel, part_from(route, parcel).receive_offset);
-  });
+  if (error) std::rethrow_exception(error);
+  std::sort(held.begin(), held.end(), [](const Parcel& a, const Parcel& b) { return a.source < b.source; });
+  for (const Parcel& parcel : held) append(unpack, parcel, part_from(route, parcel).receive_offset);
+}
+
+// What arrives from a rank in a step. What is not for this rank is held for the next step.
+void Plan::receive(Step& step, int from, const std::vector<std::int64_t>& header, std::vector<Parcel>& held,
+                   const Route& route) {
+  std::vector<Parcel> parcels;
+  std::vector<Piece> into;  // the receive buffer, if everything is for this rank
+  std::size_t bytes = 0;
+  bool mine = true;
+  for (std::size_t w = 0; w < header.size(); w += 3) {
+    parcels.push_back({static_cast<int>(header[w]),
+                       static_cast<int>(header[w + 1]),
+                       static_cast<std::size_t>(header[w + 2]),
+                       {Buffer::arena, bytes}});
+    mine = mine && parcels.back().destination == route.comm.rank();
+    if (mine) append(into, parcels.back(), part_from(route, parcels.back()).receive_offset);
+    bytes += parcels.back().bytes;
+  }
+  if (mine && into.size() == 1) {
+    step.receives.push_back({from, bytes, {Buffer::receive, into.front().to}});
+    return;
+  }
+  const std::size_t at = in_arena(bytes);
+  step.receives.push_back({from, bytes, {Buffer::arena, at}});
+  for (Parcel& parcel : parcels) parcel.place.at += at;
+  held.insert(held.end(), parcels.begin(), parcels.end());
 }
 
 // Copies all pieces with one kernel launch.
@@ -276,9 +318,8 @@ class Crystal final : public Transfer {
 }  // namespace
 
 std::unique_ptr<Transfer> make_crystal(Route route) {
-  const Plan plan(route);
   std::unique_ptr<Transfer> transfer;
-  route.comm.together([&] { transfer = std::make_unique<Crystal>(route, plan); });
+  route.comm.together([&] { transfer = std::make_unique<Crystal>(route, Plan(route)); });
   return transfer;
 }
 

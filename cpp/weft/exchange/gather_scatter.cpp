@@ -126,9 +126,7 @@ struct GatherScatter<T>::State {
         layout(layout_in) {
     comm.together([&] {
       if (fields < 1) throw std::invalid_argument("fields must be at least 1, not " + std::to_string(fields));
-    });
-    local = connectivity->local(device);
-    comm.together([&] {
+      local = connectivity->local(device);
       const auto entries = static_cast<std::size_t>(local->pattern.halo_first + local->pattern.halo());
       values = device::Array<T>(device, entries * static_cast<std::size_t>(fields));
       own_points = Groups<T>(local->own_points);
@@ -225,13 +223,8 @@ std::shared_ptr<const LocalIndex> Connectivity::local(const std::shared_ptr<devi
     if (where == device) return index;
   }
   check_points();
-  std::shared_ptr<const LocalIndex> made;
-  comm.together([&] {
-    made = std::make_shared<const LocalIndex>(by_id, sharing, points, comm.rank(), device);
-    local_.reserve(local_.size() + 1);
-  });
-  local_.emplace_back(device, made);  // on all ranks or none: all take the same branch next time
-  return made;
+  return local_.emplace_back(device, std::make_shared<const LocalIndex>(by_id, sharing, points, comm.rank(), device))
+      .second;
 }
 
 void Connectivity::check_points() const {

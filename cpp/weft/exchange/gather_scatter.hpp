@@ -19,7 +19,7 @@ struct LocalIndex;
 struct Connectivity {
   Connectivity(std::span<const std::int64_t> ids, const mpi::Comm& comm);
 
-  // The indices that gather_scatter uses on a device, created on the first call. (collective the first time)
+  // The indices that gather_scatter uses on a device, created on the first call. Call it within together.
   std::shared_ptr<const LocalIndex> local(const std::shared_ptr<device::Device>& device) const;
   // Frees what is needed only by gather, by scatter and to create indices for other devices: at least 4 bytes per
   // point. Those calls then throw std::logic_error.

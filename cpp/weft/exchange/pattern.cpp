@@ -42,20 +42,18 @@ Sharing find_sharing(std::span<const std::int64_t> ids, const mpi::Comm& comm) {
   const trace::Span span("find sharing", trace::Category::cpu);
   if (comm.size() == 1) return {.positions = {}, .begin = {0}, .holders = {}};
 
-  mpi::Parcels parcels;
-  comm.together([&] { parcels = directory::questions(ids, comm.size()); });
-  parcels = mpi::sparse_exchange(comm, parcels);
-  std::int64_t most_holders = 0;
-  comm.together([&] {
-    directory::Answers answers = directory::answers(parcels);
-    parcels = std::move(answers.parcels);
-    most_holders = answers.most_holders;
-  });
+  mpi::Parcels parcels = mpi::sparse_exchange(comm, [&] { return directory::questions(ids, comm.size()); });
+  std::int64_t most_holders = 0;  // negative, so that the reduction finds the largest
   std::vector<mpi::Parcels> answered;
-  answered.push_back(mpi::sparse_exchange(comm, parcels));
-  for (int rounds = directory::relay_rounds(comm.max(most_holders)); rounds > 0; --rounds) {
-    comm.together([&] { parcels = directory::relayed(answered.back(), comm.rank()); });
-    answered.push_back(mpi::sparse_exchange(comm, parcels));
+  answered.push_back(mpi::sparse_exchange(comm,
+                                          [&] {
+                                            directory::Answers answers = directory::answers(parcels);
+                                            most_holders = -answers.most_holders;
+                                            return std::move(answers.parcels);
+                                          },
+                                          {&most_holders, 1}));
+  for (int rounds = directory::relay_rounds(-most_holders); rounds > 0; --rounds) {
+    answered.push_back(mpi::sparse_exchange(comm, [&] { return directory::relayed(answered.back(), comm.rank()); }));
   }
   parcels = {};
   Sharing sharing;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "weft/exchange/equal_exchanges.hpp"
 #include "weft/exchange/tuning_cache.hpp"
+#include "weft/mpi/agreement.hpp"
 #include "weft/mpi/crowd.hpp"
 #include "weft/mpi/same.hpp"
 #include "weft/trace/recorder.hpp"
@@ -57,28 +59,25 @@ class Trials {
     });
   }
 
-  // Runs the first transfer of a channel and returns this rank's time for it. CollectiveError if the data that arrive
-  // differ from those sent. (collective)
+  // Runs the first transfer of a channel and returns this rank's time for it. Throws if the data that arrive differ
+  // from those sent. Call it on all ranks.
   double prove(Channel& channel) {
-    double seconds = 0;
-    comm_.together([&] {
-      std::exception_ptr unprepared;
-      try {
-        to_.zero();
-        if (use_ == Use::halo) copy(channel.send(stream_), from_.data(), from_.bytes());
-        stream_.synchronize();
-      } catch (const std::exception&) {
-        unprepared = std::current_exception();
-      }
-      const auto begin = Clock::now();
-      transfer(channel);  // even after an error, because the others wait for it
-      if (unprepared) std::rethrow_exception(unprepared);
+    std::exception_ptr unprepared;
+    try {
+      to_.zero();
+      if (use_ == Use::halo) copy(channel.send(stream_), from_.data(), from_.bytes());
       stream_.synchronize();
-      seconds = seconds_since(begin);
-      if (use_ == Use::gather) copy(to_.data(), channel.receive(), to_.bytes());
-      stream_.synchronize();
-      if (to_.download() != expected_) throw std::runtime_error("the received values differ from those sent");
-    });
+    } catch (const std::exception&) {
+      unprepared = std::current_exception();
+    }
+    const auto begin = Clock::now();
+    transfer(channel);  // even after an error, because the others wait for it
+    if (unprepared) std::rethrow_exception(unprepared);
+    stream_.synchronize();
+    const double seconds = seconds_since(begin);
+    if (use_ == Use::gather) copy(to_.data(), channel.receive(), to_.bytes());
+    stream_.synchronize();
+    if (to_.download() != expected_) throw std::runtime_error("the received values differ from those sent");
     return seconds;
   }
 
@@ -139,21 +138,32 @@ class Tuner {
     Trials trials(device_, comm_, parts_, carried_.use, work_bytes);
     std::vector<std::unique_ptr<Channel>> channels(candidates.size());
     std::vector<std::string> failures(candidates.size());
-    std::vector<std::size_t> usable;
-    std::vector<double> first;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       try {
         channels[c] = make(candidates[c]);
-        first.push_back(trials.prove(*channels[c]));
-        usable.push_back(c);
       } catch (const mpi::CollectiveError& error) {
         failures[c] = error.what();
       }
     }
-    if (usable.empty()) throw mpi::CollectiveError(std::string(carried_.what) + ": " + failures.front());
-    slowest(first);
+    std::vector<std::function<void()>> proofs;
+    std::vector<std::int64_t> least(candidates.size());  // first transfers in ns, negative: those of the slowest rank
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      proofs.push_back([&, c] {
+        if (channels[c]) least[c] = -static_cast<std::int64_t>(1e9 * trials.prove(*channels[c]));
+      });
+    }
+    const std::vector<std::string> errors = mpi::attempt(comm_, proofs, least);
+    std::vector<std::size_t> usable;
     std::vector<Choice> running;
-    for (const std::size_t c : usable) running.push_back(candidates[c]);
+    std::vector<double> first;
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      if (channels[c]) failures[c] = errors[c];
+      if (!failures[c].empty()) continue;
+      usable.push_back(c);
+      running.push_back(candidates[c]);
+      first.push_back(-1e-9 * static_cast<double>(least[c]));
+    }
+    if (usable.empty()) throw mpi::CollectiveError(std::string(carried_.what) + ": " + failures.front());
     Tuning tuning = tune(
         running, [&](std::size_t c, int transfers) { return trials.repetition(*channels[usable[c]], transfers); },
         [&](std::span<double> seconds) { slowest(seconds); }, limits(crowded), first);
@@ -199,24 +209,27 @@ class Tuner {
 
 TunedChannel tuned_channel(const Asked& asked, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
                            const std::vector<Part>& parts, const Carried& carried) {
+  comm.node();
+  const std::int64_t alone = parts.empty() ? 1 : 0;
+  std::int64_t least[] = {alone, mpi::crowded(comm) ? 0 : 1};
   // Otherwise the two ends of a message could disagree on its length, or ranks could wait in different collectives.
-  mpi::require_same(comm, carried.what,
-                    std::to_string(carried.fields) + " field(s) of " + carried.type + (asked.cache ? ", cached" : "") +
-                        (asked.choice ? ", by " + asked.text : ""));
+  mpi::require_same(
+      comm,
+      {{carried.what, std::to_string(carried.fields) + " field(s) of " + carried.type +
+                          (asked.cache ? ", cached" : "") + (asked.choice ? ", by " + asked.text : "")}},
+      [] {}, least);
+  const bool all_alone = least[0] == 1, crowded = least[1] == 0;
   std::vector<std::int64_t> message_bytes;
   for (const Part& part : parts) message_bytes.push_back(static_cast<std::int64_t>(part.send_bytes));
   const std::vector<Choice> candidates =
       asked.choice ? std::vector{*asked.choice} : exchange::candidates(asked.text, *device, comm, message_bytes);
   const Tuner tuner(device, comm, parts, carried);
-  const std::int64_t alone = parts.empty() ? 1 : 0;
-  const bool all_alone = comm.min(alone) == 1;
   TunedChannel tuned;
   if (candidates.size() == 1 || all_alone) {
     tuned.tuning.chosen = candidates.front();
     if (candidates.size() > 1) tuned.tuning.chosen.reason = "no rank has neighbours";
     tuned.channel = tuner.make(candidates.front());
   } else {
-    const bool crowded = mpi::any_crowded(comm);
     const std::size_t work_bytes = crowded ? std::min(carried.worked_on_bytes, most_work_bytes) : 0;
     const std::string use = carried.use == Use::halo ? "halo" : "gather";
     const std::uint64_t kind = kind_of_exchange(comm, *device, parts, candidates, use, work_bytes, crowded);

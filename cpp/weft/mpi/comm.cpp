@@ -5,12 +5,12 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <numeric>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "weft/mpi/agreement.hpp"
 #include "weft/mpi/error_text.hpp"
 #include "weft/mpi/finalized.hpp"
 #include "weft/mpi/same.hpp"
@@ -154,8 +154,9 @@ const std::vector<int>& Comm::node() const {
   std::vector<int>& ranks = handle_->node;
   if (!ranks.empty()) return ranks;
   int pretended = 0;
-  together([&] { pretended = pretended_ranks_per_node(); });
-  require_same(*this, "WEFT_RANKS_PER_NODE", std::to_string(pretended));
+  const char* text = std::getenv("WEFT_RANKS_PER_NODE");
+  require_same(*this, {{"WEFT_RANKS_PER_NODE", text == nullptr ? "" : text}},
+               [&] { pretended = pretended_ranks_per_node(); });
   MPI_Comm node = MPI_COMM_NULL;
   check(MPI_Comm_split_type(get(), MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &node), "MPI_Comm_split_type");
   int count = 0, place = 0;
@@ -222,30 +223,7 @@ int Comm::fresh_tag() const {
   return handle_->next_tag;
 }
 
-void Comm::together(const std::function<void()>& work) const {
-  std::string text;
-  bool failed = true;
-  try {
-    work();
-    failed = false;
-  } catch (const std::bad_alloc&) {
-    text = "not enough memory";
-  } catch (const std::exception& error) {
-    text = error.what();
-  } catch (...) {
-    text = "an exception of unknown type";
-  }
-  const trace::Span span("agree", trace::Category::mpi, 2 * sizeof(int), &handle_->allreduce);
-  std::array<int, 2> least{failed ? rank() : size(), failed ? 1 : 0};  // (lowest rank that failed; 1 if all did)
-  check(MPI_Allreduce(MPI_IN_PLACE, least.data(), 2, MPI_INT, MPI_MIN, get()), "MPI_Allreduce");
-  const int culprit = least[0];
-  if (culprit == size()) return;
-  int length = static_cast<int>(text.size());
-  check(MPI_Bcast(&length, 1, MPI_INT, culprit, get()), "MPI_Bcast");
-  text.resize(static_cast<std::size_t>(length));
-  check(MPI_Bcast(text.data(), length, MPI_CHAR, culprit, get()), "MPI_Bcast");
-  throw CollectiveError(least[1] == 1 ? text : "rank " + std::to_string(culprit) + ": " + text);
-}
+void Comm::together(const std::function<void()>& work) const { mpi::together(*this, work, {}); }
 
 void check(int code, const char* call) {
   if (code == MPI_SUCCESS) return;

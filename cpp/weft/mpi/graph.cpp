@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/mpi/agreement.hpp"
 #include "weft/mpi/attached.hpp"
 #include "weft/mpi/finalized.hpp"
 
@@ -33,27 +34,28 @@ constexpr std::size_t most = 64;  // number of candidates that a call examines: 
 
 SharedGraph graph(const Comm& comm, std::span<const int> neighbors) {
   std::vector<Graph>* graphs = nullptr;
-  // Bit i, counted from the end: the graph has the same neighbours; this rank does not use it.
-  std::array<std::uint64_t, 2> words{};
-  auto& [same, unused] = words;
-  comm.together([&] {
-    graphs = &attached<Graphs>(comm).all;
-    graphs->reserve(graphs->size() + 1);
-    for (std::size_t i = 0; i < std::min(graphs->size(), most); ++i) {
-      const Graph& known = (*graphs)[graphs->size() - 1 - i];
-      const std::uint64_t bit = std::uint64_t{1} << i;
-      if (std::equal(neighbors.begin(), neighbors.end(), known.neighbors.begin(), known.neighbors.end())) same |= bit;
-      if (known.comm.use_count() == 1) unused |= bit;
-    }
-  });
-  check(MPI_Allreduce(MPI_IN_PLACE, words.data(), 2, MPI_UINT64_T, MPI_BAND, comm.get()), "MPI_Allreduce");
+  // Entry i, counted from the end: 1 if the graph has the same neighbours; 1 if this rank does not use it.
+  std::array<std::int64_t, 2 * most> flags{};
+  const auto same = std::span(flags).first<most>(), unused = std::span(flags).last<most>();
+  together(
+      comm,
+      [&] {
+        graphs = &attached<Graphs>(comm).all;
+        graphs->reserve(graphs->size() + 1);
+        for (std::size_t i = 0; i < std::min(graphs->size(), most); ++i) {
+          const Graph& known = (*graphs)[graphs->size() - 1 - i];
+          same[i] = std::ranges::equal(neighbors, known.neighbors) ? 1 : 0;
+          unused[i] = known.comm.use_count() == 1 ? 1 : 0;
+        }
+      },
+      flags);
   SharedGraph found;
   const std::size_t count = graphs->size();
   for (std::size_t i = 0; i < std::min(count, most); ++i) {
     const auto here = graphs->begin() + static_cast<std::ptrdiff_t>(count - 1 - i);
-    if ((same >> i & 1) != 0 && found == nullptr) {
+    if (same[i] == 1 && found == nullptr) {
       found = here->comm;
-    } else if ((unused >> i & 1) != 0) {
+    } else if (unused[i] == 1) {
       free(*here);
       graphs->erase(here);  // i counts from the end
     }

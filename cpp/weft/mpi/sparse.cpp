@@ -4,11 +4,19 @@
 #include <limits>
 #include <thread>
 
+#include "weft/mpi/agreement.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::mpi {
 
 Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
+  return sparse_exchange(comm, [&] { return send; });
+}
+
+Parcels sparse_exchange(const Comm& comm, const std::function<Parcels()>& work, std::span<std::int64_t> least) {
+  Agreement agreement(comm, 1, least);
+  Parcels send;
+  agreement.run(0, [&] { send = work(); });  // nothing is sent if it fails
   const trace::Span span("sparse exchange", trace::Category::mpi, 0, &comm.barrier_traffic());
   // A fresh tag per call: a rank that has finished may start the next exchange while another is still in this one.
   const int tag = comm.fresh_tag();
@@ -34,8 +42,9 @@ Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
             "MPI_Issend");
     }
   }
-  MPI_Request barrier = MPI_REQUEST_NULL;
-  for (bool in_barrier = false;;) {
+  const std::span<std::int64_t> agreed = agreement.words();
+  MPI_Request reduction = MPI_REQUEST_NULL;
+  for (bool in_reduction = false;;) {
     int found = 0;
     MPI_Message message = MPI_MESSAGE_NULL;
     MPI_Status status;
@@ -50,17 +59,20 @@ Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
     }
     std::this_thread::yield();  // if ranks share cores, this lets the others send
     int done = 0;
-    if (in_barrier) {
-      check(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (in_reduction) {
+      check(MPI_Test(&reduction, &done, MPI_STATUS_IGNORE), "MPI_Test");
       if (done != 0) break;
     } else {
       check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
       if (done != 0) {
-        check(MPI_Ibarrier(comm.get(), &barrier), "MPI_Ibarrier");
-        in_barrier = true;
+        check(MPI_Iallreduce(MPI_IN_PLACE, agreed.data(), static_cast<int>(agreed.size()), MPI_INT64_T, MPI_MIN,
+                             comm.get(), &reduction),
+              "MPI_Iallreduce");
+        in_reduction = true;
       }
     }
   }
+  agreement.require_success();
   std::stable_sort(arrived.begin(), arrived.end(), [](const Arrived& a, const Arrived& b) { return a.rank < b.rank; });
   Parcels result;
   std::size_t words = 0;

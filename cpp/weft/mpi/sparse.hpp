@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,5 +32,8 @@ struct Parcels {
 // and receives, not with the number of ranks (non-blocking consensus: T. Hoefler, C. Siebert, A. Lumsdaine, "Scalable
 // Communication Protocols for Dynamic Sparse Data Exchange", PPoPP 2010). (collective)
 Parcels sparse_exchange(const Comm& comm, const Parcels& send);
+// The same for parts made by `work`, which may fail and set values as that of Comm::together: the reduction is also the
+// barrier that ends the exchange.
+Parcels sparse_exchange(const Comm& comm, const std::function<Parcels()>& work, std::span<std::int64_t> least = {});
 
 }  // namespace weft::mpi
