@@ -189,6 +189,8 @@ class Tuner {
       found.least_transfers = 16;
       found.most_transfers = 256;
       found.seconds_in_all = 0.5;
+      found.few = 2;  // each is the mean of many transfers
+      found.hopeless = 3;
       found.fastest_decides = false;
     }
     return found;
