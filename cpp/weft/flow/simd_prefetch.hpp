@@ -27,7 +27,7 @@ struct Prefetch : simd::Ahead<T, 12> {
       for (; at < stop; at += 64) __builtin_prefetch(at, 0, 2);
     }
   };
-  Array index, coordinates;
+  Array index = {}, coordinates = {};
 
   WEFT_ALWAYS_INLINE void step() {
     simd::Ahead<T, 12>::step();
