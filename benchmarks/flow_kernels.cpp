@@ -1,13 +1,14 @@
 // The element terms of the incompressible Navier-Stokes equations on host processors, with the limits of the same run.
 //
-//   mpiexec -n RANKS flow_kernels ORDERS affine|trilinear|curved double|float [ROUNDS [KERNELS]]
+//   mpiexec -n RANKS flow_kernels ORDERS affine|trilinear|curved double|float [ROUNDS [KERNELS [SIDE]]]
 //
-// ORDERS is a list such as 5,7,9,11. Each order runs on a periodic or deformed box of about half a million points per
-// rank, so that vectors come from memory. KERNELS is simd (default) or portable. Prints a JSON list on rank 0 with one
-// object per order. Times are medians over the rounds of the slowest rank, with the terms in turn; cpu_seconds is
-// processor time, for machines that are shared. byte_limit_fraction and flop_limit_fraction are the shares of the time
-// that the bytes of the term would take at the bandwidth of the run (8 reads : 1 write), and its flops at the peak of
-// multiply-adds; fraction_of_roofline is the larger one.
+// ORDERS is a list such as 5,7,9,11. Each order runs on a periodic or deformed box of about SIDE points in each
+// direction per rank; choose as many as the caches do not hold (128, two million points, is the default). KERNELS is
+// simd (default) or portable. Prints a JSON list on rank 0 with one object per order. Times are medians over the rounds
+// of the slowest rank, with the terms in turn; cpu_seconds is processor time, for machines that are shared.
+// byte_limit_fraction and flop_limit_fraction are the shares of the time that the bytes of the term would take at the
+// bandwidth of the run (8 reads : 1 write), and its flops at the peak of multiply-adds; fraction_of_roofline is the
+// larger one.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,6 +33,7 @@ struct Case {
   std::string geometry;
   int rounds = 9;
   bool portable = false;
+  double side = 128;
 };
 
 template <class T>
@@ -39,7 +41,7 @@ void run(int order, const Case& c, bool first) {
   const mpi::Comm comm;
   const auto device = device::open("host");
   mesh::BoxOptions box;
-  const auto count = std::max<std::int64_t>(2, std::lround(80.0 / (order + 1)));
+  const auto count = std::max<std::int64_t>(2, std::lround(c.side / (order + 1)));
   box.counts = {count, count, count * comm.size()};
   if (c.geometry == "affine")
     box.periodic = {true, true, true};
@@ -133,7 +135,8 @@ void run(int order, const Case& c, bool first) {
 
 int main(int argc, char** argv) {
   return benchmarks::run("flow_kernels", argc, argv, [&] {
-    const std::string usage = "flow_kernels ORDERS affine|trilinear|curved double|float [ROUNDS [simd|portable]]";
+    const std::string usage =
+        "flow_kernels ORDERS affine|trilinear|curved double|float [ROUNDS [simd|portable [SIDE]]]";
     if (argc < 4) throw std::invalid_argument(usage);
     Case c{argv[2]};
     if (c.geometry != "affine" && c.geometry != "trilinear" && c.geometry != "curved")
@@ -142,6 +145,8 @@ int main(int argc, char** argv) {
     if (precision != "double" && precision != "float") throw std::invalid_argument(usage);
     if (argc >= 5) c.rounds = std::max(1, std::atoi(argv[4]));
     if (argc >= 6) c.portable = std::strcmp(argv[5], "portable") == 0;
+    if (argc >= 7) c.side = std::atof(argv[6]);
+    if (!(c.side > 1 && c.side < 4096)) throw std::invalid_argument(usage);
     std::stringstream orders(argv[1]);
     bool first = true;
     for (std::string order; std::getline(orders, order, ','); first = false) {
