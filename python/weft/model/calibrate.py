@@ -15,7 +15,7 @@ from weft.model.counted import Counted, counted
 from weft.model.evidence import Evidence, sourced
 from weft.model.machine import NO_NETWORK, Level, Machine, with_constants
 from weft.model.project.boxes import box_of, halo
-from weft.model.project.elements import MAXWELL_STAGES, step_iterations
+from weft.model.project.elements import MAXWELL_STAGES, step_iterations, step_reductions
 from weft.model.project.grids import COLUMN_CALLS, CONTIGUOUS_LINES, ROW_CALLS, STRIDED_LINES
 from weft.model.project.projection import WORDS
 from weft.model.recorded_run import ELEMENTS, Run, run_of, wrong_in
@@ -347,16 +347,17 @@ def _traffic(run: Run, found: Counted) -> Table:
     order, elements = run.options["order"], run.options["elements_per_rank"]
     maxwell = run.workload == "maxwell"
     sent = halo(run.ranks, box_of(elements), order, 1, corners=not maxwell, periodic=maxwell)
-    times, words = 1.0, 1
+    times, reductions, words = 1.0, 1.0, 1
     if maxwell:
-        times, words = MAXWELL_STAGES, 6
+        times, reductions, words = MAXWELL_STAGES, MAXWELL_STAGES, 6
     if run.workload == "flow":
-        times = step_iterations(run.options["pressure_iterations"], run.options["velocity_iterations"])
+        iterations = run.options["pressure_iterations"], run.options["velocity_iterations"]
+        times, reductions = step_iterations(*iterations), step_reductions(*iterations)
     data = words * WORDS[run.options["precision"]] * sent.network_points
     return {
         "exchanges": found.messages / sent.network_messages / times,
         "volume": found.bytes / data / times,
-        "reductions": found.reductions / times,
+        "reductions": found.reductions / reductions,
         "overlap": min(found.overlap, 0.99),
         "source": f"trace of {run.evidence.where}",
     }

@@ -211,6 +211,15 @@ def step_iterations(pressure: float, velocity: float) -> float:
     return PRESSURE_WORK * pressure + VELOCITIES * (velocity + 1) + STEP_ITERATIONS
 
 
+def step_reductions(pressure: float, velocity: float) -> float:
+    """The all-reduces of a step, in those of an iteration of `poisson`.
+
+    Multigrid makes none, and the velocities share theirs. Each solve makes some before its iterations, and the
+    projection onto earlier pressures makes two.
+    """
+    return pressure + velocity + 3
+
+
 def flow(
     machine: Machine,
     ranks: int,
@@ -241,6 +250,8 @@ def flow(
     flops = elements * (6 * 2 * (n**3 * fine + n**2 * fine**2 + n * fine**3) + 3 * (12 * fine**4 + 15 * fine**3) / 2)
     times = step_iterations(pressure_iterations, velocity_iterations)
     phases = {name: seconds * times for name, seconds in once.items()}
+    if "reductions" in once:
+        phases["reductions"] = once["reductions"] * step_reductions(pressure_iterations, velocity_iterations)
     points = elements * n**3
     efficiency = machine.stream_efficiency("flow", order, points, ranks)
     phases["advection"] = streamed(machine, moved, flops, 6, efficiency)
