@@ -7,8 +7,8 @@
 through shared memory; each rank is bound to a core. A problem is run until its three fastest runs agree, at most
 `--rounds` times. Run again, the command makes the runs that are missing. First it makes the runs of CALIBRATED. From
 these `weft model calibrate` makes a machine, for predictions on one rank from the runs on one, else from both
-(turbulence: from those on two). Then `weft model project` predicts all problems, and `measure` prints and keeps what it
-says. Only then are the others run. `evaluate` compares.
+(turbulence: from those on two). Then `weft model project` predicts all problems, and `measure` prints what it says and
+keeps the machine. Only then are the others run. `evaluate` compares.
 
 A host may place its virtual processors on cores with a common last-level cache or on others (`core_to_core.c`), which
 is measured before and after each run. Two ranks whose processors are apart have a cache each.
@@ -219,7 +219,7 @@ def with_caches(evidence: Evidence, count: int) -> Evidence:
 
 
 def predict(folder: Path) -> None:
-    """Predicts all problems from the runs of the calibration alone; prints and keeps the predictions."""
+    """Predicts all problems from the runs of the calibration alone; prints the predictions and keeps the machines."""
     far = statistics.mean(far_share(folder, w, problems) for w, problems in CALIBRATED.items())
     machines = {ranks: machine_of(folder, ranks, far > 0.5) for ranks in RANKS}
     for workload, problems in PROBLEMS.items():
