@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <limits>
 #include <map>
 #include <stdexcept>
@@ -207,6 +208,14 @@ void number(Assembly& assembly, NumberedPoints&& points, std::int64_t points_per
   }
 }
 
+// Numbers the points of all ranks by `work`, which does so on each. (collective)
+void number_on_all(Assembly& assembly, const mpi::Comm& comm, const std::function<void()>& work) {
+  const trace::Span span("number DOFs", trace::Category::cpu);
+  comm.together(work);
+  assembly.global = assembly.owned;
+  comm.sum(&assembly.global, 1);
+}
+
 }  // namespace
 
 Assembly::Assembly(std::span<const std::int64_t> ids, std::int64_t points_per_block, const mpi::Comm& comm) {
@@ -218,8 +227,7 @@ Assembly::Assembly(std::span<const std::int64_t> ids, std::int64_t points_per_bl
 
 Assembly::Assembly(std::int64_t points, const PointsById& by_id, const Sharing& sharing, std::int64_t points_per_block,
                    const mpi::Comm& comm) {
-  const trace::Span span("number DOFs", trace::Category::cpu);
-  comm.together([&] {
+  number_on_all(*this, comm, [&] {
     number(*this, numbered_points(points, by_id, sharing), points_per_block, comm.rank());
     dof_ids.resize(by_id.ids.size());
     for (std::size_t g = 0; g < by_id.ids.size(); ++g) {
@@ -227,15 +235,10 @@ Assembly::Assembly(std::int64_t points, const PointsById& by_id, const Sharing& 
       dof_ids[static_cast<std::size_t>(dof)] = by_id.ids[g];
     }
   });
-  global = owned;
-  comm.sum(&global, 1);
 }
 
 Assembly::Assembly(NumberedPoints points, std::int64_t points_per_block, const mpi::Comm& comm) {
-  const trace::Span span("number DOFs", trace::Category::cpu);
-  comm.together([&] { number(*this, std::move(points), points_per_block, comm.rank()); });
-  global = owned;
-  comm.sum(&global, 1);
+  number_on_all(*this, comm, [&] { number(*this, std::move(points), points_per_block, comm.rank()); });
 }
 
 }  // namespace weft::exchange

@@ -110,7 +110,7 @@ Agreed agree(const std::string& text, device::Device& device, const mpi::Comm& c
   const mpi::GpuAware* aware = nullptr;
   std::int64_t words[4] = {};
   mpi::require_same(
-      comm, {{"exchange", "'" + text + "'"}},
+      comm, "exchange", "'" + text + "'",
       [&] {
         agreed.asked = parse(text);
         std::int64_t shortest = std::numeric_limits<std::int64_t>::max(), longest = 0;

@@ -211,14 +211,13 @@ class Tuner {
 
 TunedChannel tuned_channel(const Asked& asked, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
                            const std::vector<Part>& parts, const Carried& carried) {
-  comm.node();
   const std::int64_t alone = parts.empty() ? 1 : 0;
   std::int64_t least[] = {alone, mpi::crowded(comm) ? 0 : 1};
   // Otherwise the two ends of a message could disagree on its length, or ranks could wait in different collectives.
   mpi::require_same(
-      comm,
-      {{carried.what, std::to_string(carried.fields) + " field(s) of " + carried.type +
-                          (asked.cache ? ", cached" : "") + (asked.choice ? ", by " + asked.text : "")}},
+      comm, carried.what,
+      std::to_string(carried.fields) + " field(s) of " + carried.type + (asked.cache ? ", cached" : "") +
+          (asked.choice ? ", by " + asked.text : ""),
       [] {}, least);
   const bool all_alone = least[0] == 1, crowded = least[1] == 0;
   std::vector<std::int64_t> message_bytes;

@@ -155,7 +155,7 @@ const std::vector<int>& Comm::node() const {
   if (!ranks.empty()) return ranks;
   int pretended = 0;
   const char* text = std::getenv("WEFT_RANKS_PER_NODE");
-  require_same(*this, {{"WEFT_RANKS_PER_NODE", text == nullptr ? "" : text}},
+  require_same(*this, "WEFT_RANKS_PER_NODE", text == nullptr ? "" : text,
                [&] { pretended = pretended_ranks_per_node(); });
   MPI_Comm node = MPI_COMM_NULL;
   check(MPI_Comm_split_type(get(), MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &node), "MPI_Comm_split_type");

@@ -9,14 +9,10 @@
 
 namespace weft::mpi {
 
-Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
-  return sparse_exchange(comm, [&] { return send; });
-}
+namespace {
 
-Parcels sparse_exchange(const Comm& comm, const std::function<Parcels()>& work, std::span<std::int64_t> least) {
-  Agreement agreement(comm, 1, least);
-  Parcels send;
-  agreement.run(0, [&] { send = work(); });  // nothing is sent if it fails
+// The reduction of the agreement is also the barrier that ends the exchange.
+Parcels exchanged(const Comm& comm, const Parcels& send, Agreement& agreement) {
   const trace::Span span("sparse exchange", trace::Category::mpi, 0, &comm.barrier_traffic());
   // A fresh tag per call: a rank that has finished may start the next exchange while another is still in this one.
   const int tag = comm.fresh_tag();
@@ -88,6 +84,20 @@ Parcels sparse_exchange(const Comm& comm, const std::function<Parcels()>& work, 
     a.words = {};
   }
   return result;
+}
+
+}  // namespace
+
+Parcels sparse_exchange(const Comm& comm, const Parcels& send) {
+  Agreement agreement(comm, 1, {});
+  return exchanged(comm, send, agreement);
+}
+
+Parcels sparse_exchange(const Comm& comm, const std::function<Parcels()>& work, std::span<std::int64_t> least) {
+  Agreement agreement(comm, 1, least);
+  Parcels send;
+  agreement.run(0, [&] { send = work(); });  // nothing is sent if it fails
+  return exchanged(comm, send, agreement);
 }
 
 }  // namespace weft::mpi
