@@ -162,6 +162,36 @@ def test_runs_in_and_beyond_the_cache_predict_others_by_their_working_set(tmp_pa
     assert "stream_efficiency" not in project.constants_of(made, workload)
 
 
+@pytest.mark.parametrize(("architecture", "precision", "block"), [("avx512", "single", 16), ("avx2", "double", 4)])
+@pytest.mark.parametrize("workload", ["poisson", "flow"])
+def test_kernels_of_a_processor_compute_whole_blocks(
+    tmp_path: Path, workload: str, architecture: str, precision: str, block: int
+) -> None:
+    """A small mesh, whose last block is hardly filled, says how fast a large one is."""
+    size = {"order": 7, "precision": precision}
+    path = run(tmp_path, workload, 1, **size, elements_per_rank=block + 1)
+    content = json.loads((path / "run.json").read_text())
+    content["machine"] |= {"device": {**DEVICE, "backend": "host", "architecture": architecture}}
+    content["choices"] = {"kernels": "simd: made for the host's processors"}
+    content["timings"]["seconds_per_iteration" if workload == "poisson" else "seconds_per_step"] = 1e-3
+    write(path, content)
+    made = calibrate.calibrate(read([path]))
+    assert made.device.vector_bytes == {"avx512": 64, "avx2": 32}[architecture]
+    both = (getattr(project, workload)(made, 1, **size, elements_per_rank=n * block) for n in (2, 200))
+    small, large = (found.seconds for found in both)
+    assert (small, large) == pytest.approx((1e-3, 0.1), rel=0.02)  # a flow's vectors have no blocks
+    content["choices"] = {"kernels": "portable"}
+    write(path, content)
+    assert calibrate.calibrate(read([path])).device.vector_bytes is None
+
+
+def test_an_odd_length_among_even_ones_gets_a_note(tmp_path: Path) -> None:
+    made = calibrate.calibrate(read([run(tmp_path, "turbulence", 1, grid=grid) for grid in (64, 96)]))
+    odd, even = ([project.turbulence(made, 1, grid=grid).size] for grid in (75, 72))
+    assert any("odd length as 75" in note for note in project.notes(made, "turbulence", odd))
+    assert not any("odd length" in note for note in project.notes(made, "turbulence", even))
+
+
 def test_the_working_set_is_what_an_iteration_touches(tmp_path: Path) -> None:
     path = cached(tmp_path, "poisson", 7, 216)
     content = json.loads((path / "run.json").read_text())

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 
 from weft.model import beside_others, efficiency_table, held_out
 from weft.model.counted import Counted, counted
-from weft.model.evidence import Evidence, sourced
+from weft.model.evidence import VECTOR_BYTES, Evidence, sourced
 from weft.model.machine import NO_NETWORK, Level, Machine, with_constants
 from weft.model.project.boxes import box_of, halo
 from weft.model.project.elements import MAXWELL_STAGES, step_iterations, step_reductions
@@ -104,9 +104,12 @@ def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | N
         for name, value in zip(("cache_bytes", "node_cache_bytes"), first.machine.cache_bytes, strict=True)
         if value
     }
+    vectors: Table = {}
+    if any(e.content.get("choices", {}).get("kernels", "").startswith("simd") for e in evidence):
+        vectors = {"vector_bytes": VECTOR_BYTES.get(first.machine.device.architecture)}
     if base is not None:
         kept = base.model_dump(exclude_none=True)
-        kept["device"] |= {"name": device, "memory_bytes": memory, **cache}
+        kept["device"] |= {"name": device, "memory_bytes": memory, **cache, **vectors}
         return {**kept, "errors": {}, "title": title or f"{base.title}, with measurements"}
     per_node = max(e.machine.ranks_per_node for e in evidence)
     if first.machine.device.backend == "host":  # a rank may run on every core
@@ -120,6 +123,7 @@ def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | N
             "name": device,
             "memory_bytes": memory,
             **cache,
+            **vectors,
             "kernel_seconds": {"value": 0.0, "source": "part of the times of the kernels"},
         },
         "links": {},

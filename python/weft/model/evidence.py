@@ -18,6 +18,7 @@ from weft.model.sources import run_record
 BENCHMARKS = ("exchange", "pingpong", "alltoall", "fft", "operator")  # each writes a file of its name
 
 
+VECTOR_BYTES = {"avx512": 64, "avx2": 32, "sse2": 16, "neon": 16}  # by a host's architecture
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -26,6 +27,7 @@ class Device(BaseModel):
 
     name: str
     backend: str = ""
+    architecture: str = ""
     memory_bytes: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 

@@ -113,6 +113,8 @@ class Device(Form):
     gather_bytes_per_second: Number | None = None  # values on faces per second of the local gather-scatter kernels
     cache_bytes: Number | None = None  # last-level cache that one rank reaches, if it is alone on a node
     node_cache_bytes: Number | None = None  # last-level caches of a node, which its ranks share
+    # Kernels on spectral elements compute a whole block of elements at a time, one per lane of a vector of this length.
+    vector_bytes: Annotated[int, Field(ge=1)] | None = None
 
 
 class Efficiency(Form):

@@ -57,6 +57,12 @@ def _fits(machine: Machine, order: int, elements: int, bytes_per_point: int) -> 
         )
 
 
+def computed(machine: Machine, elements: int, word: int) -> int:
+    """The elements of a rank that kernels compute: those of whole blocks, on a processor whose vectors are known."""
+    block = max(1, (machine.device.vector_bytes or 0) // word)
+    return -(-elements // block) * block
+
+
 def poisson(
     machine: Machine,
     ranks: int,
@@ -99,7 +105,8 @@ def _iteration(
     _fits(machine, order, elements, POISSON_BYTES * word // 8)
     box = box_of(elements)
     size = formulas.large_mesh(order, elements, word)
-    moved, flops = formulas.iteration_bytes(size).value, formulas.iteration_flops(size).value
+    blocks = formulas.large_mesh(order, computed(machine, elements, word), word)
+    moved, flops = formulas.iteration_bytes(blocks).value, formulas.iteration_flops(blocks).value
     points = elements * (order + 1) ** 3
     efficiency = machine.stream_efficiency(workload, order, points, ranks)
     local = streamed(machine, moved, flops, POISSON_KERNELS - (4 if ranks == 1 else 0), efficiency)
@@ -246,8 +253,9 @@ def flow(
     size, once = _iteration(machine, ranks, order, elements_per_rank, path, schedule, precision, "flow")
     elements, word = size.elements, WORDS[precision]
     n, fine = order + 1, math.ceil(1.5 * (order + 1))
-    moved = word * elements * (6 * n**3 + 9 * fine**3)
-    flops = elements * (6 * 2 * (n**3 * fine + n**2 * fine**2 + n * fine**3) + 3 * (12 * fine**4 + 15 * fine**3) / 2)
+    blocks = computed(machine, elements, word)
+    moved = word * blocks * (6 * n**3 + 9 * fine**3)
+    flops = blocks * (6 * 2 * (n**3 * fine + n**2 * fine**2 + n * fine**3) + 3 * (12 * fine**4 + 15 * fine**3) / 2)
     times = step_iterations(pressure_iterations, velocity_iterations)
     phases = {name: seconds * times for name, seconds in once.items()}
     if "reductions" in once:

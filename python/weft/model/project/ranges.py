@@ -108,6 +108,11 @@ def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] 
             for n in sorted(grids)
             if not transforms.has_prime(n)
         ]
+        found += [
+            f"no measured transform has an odd length as {n}: real transforms of odd lengths may take twice as long"
+            for n in sorted(grids)
+            if n % 2 and all(known % 2 == 0 for known in transforms.points)
+        ]
     missing = [n for n in constants_of(machine, workload) if machine.key(n, workload) is None]
     if missing:
         found.append(
