@@ -11,7 +11,8 @@ these `weft model calibrate` makes a machine, for predictions on one rank from t
 keeps the machine. Only then are the others run. `evaluate` compares.
 
 A host may place its virtual processors on cores with a common last-level cache or on others (`core_to_core.c`), which
-is measured before and after each run. Two ranks whose processors are apart have a cache each.
+is measured before and after each run. A run of two ranks counts only if they had a common cache both times, as the
+operating system says.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from threads_and_ranks import FAR, core_to_core
 from weft.files import write_json
 from weft.format import seconds as duration
 from weft.model.calibrate import calibrate
-from weft.model.evidence import Evidence, read
+from weft.model.evidence import read
 from weft.model.machine import Machine
 from weft.model.project import results as ranged
 from weft.model.recorded_run import Run, run_of
@@ -91,17 +92,17 @@ CALIBRATED = {
 }  # fmt: skip
 # Problems on which the forms of the model were found, and problems that nobody had run before the predictions.
 SEEN = (
-    Problem(150_000), Problem(200_000), Problem(250_000), Problem(400_000), Problem(500_000),
-    Problem(200_000, 5), Problem(300_000, 5), Problem(400_000, 5), Problem(600_000, 5),
-    Problem(400_000, 9), Problem(600_000, 9), Problem(800_000, 9), Problem(1_200_000, 9),
+    Problem(150_000), Problem(200_000), Problem(250_000), Problem(400_000), Problem(500_000), Problem(700_000),
+    Problem(150_000, 5), Problem(200_000, 5), Problem(300_000, 5), Problem(400_000, 5), Problem(600_000, 5),
+    Problem(300_000, 9), Problem(400_000, 9), Problem(600_000, 9), Problem(800_000, 9), Problem(1_200_000, 9),
 )  # fmt: skip
-NEW = (Problem(700_000), Problem(150_000, 5), Problem(300_000, 9))
+NEW = (Problem(350_000), Problem(500_000, 5), Problem(1_000_000, 9))
 PREDICTED = {
     "seen": {
         **dict.fromkeys(ON_ELEMENTS, SEEN),
-        "turbulence": tuple(Problem(side) for side in (50, 54, 60, 72, 90, 96, 100, 108, 120, 150)),
+        "turbulence": tuple(Problem(side) for side in (40, 50, 54, 60, 72, 90, 96, 100, 108, 120, 150, 162, 180)),
     },
-    "new": {**dict.fromkeys(ON_ELEMENTS, NEW), "turbulence": (Problem(40), Problem(162), Problem(180))},
+    "new": {**dict.fromkeys(ON_ELEMENTS, NEW), "turbulence": (Problem(36), Problem(75), Problem(192))},
 }
 PROBLEMS = {w: (*CALIBRATED[w], *PREDICTED["seen"][w], *PREDICTED["new"][w]) for w in SHORT_RUNS}
 
@@ -111,11 +112,27 @@ def folder_of(folder: Path, workload: str, problem: Problem, ranks: int, turn: i
     return folder / f"{workload}-{problem.size}-{problem.order}-{ranks}-{turn}"
 
 
+def together(end: Path) -> bool:
+    """Whether the two processors had a common last-level cache before and after a run."""
+    return max(json.loads(end.read_text()).values()) <= FAR
+
+
 def runs_of(folder: Path, workload: str, problem: Problem, ranks: int) -> list[Run]:
-    """The whole runs of a problem so far, the fastest first: one that was cut off has no round trips."""
+    """The runs of a problem that count, the fastest first: whole ones, as one that was cut off has no round trips."""
     ends = folder.glob(f"{folder_of(folder, workload, problem, ranks, 0).name[:-1]}*/{TRIPS}")
-    records = sorted(end.with_name("run.json") for end in ends)
+    records = sorted(end.with_name("run.json") for end in ends if ranks == 1 or together(end))
     return sorted((run_of(evidence) for evidence in read(records)), key=lambda run: run.seconds)
+
+
+def fastest(folder: Path, workload: str, problem: Problem, ranks: int) -> Run:
+    """The fastest run of a problem."""
+    runs = runs_of(folder, workload, problem, ranks)
+    if not runs:
+        raise SystemExit(
+            f"{workload}, {problem.named(workload)}, ranks: {ranks}: no run counts yet; repeat `measure` with more "
+            "--rounds"
+        )
+    return runs[0]
 
 
 def settled(runs: Sequence[Run]) -> bool:
@@ -169,17 +186,6 @@ def run(workload: str, problem: Problem, ranks: int, output: Path) -> None:
     subprocess.run([*bound, *words, "--output", str(output)], check=True, stdout=subprocess.DEVNULL, timeout=600)
 
 
-def far_share(folder: Path, workload: str, problems: Sequence[Problem]) -> float:
-    """The share of the runs of some problems before or after which the processors had no common cache."""
-    trips = [
-        json.loads((run.evidence.path.parent / TRIPS).read_text())
-        for p in problems
-        for r in RANKS
-        for run in runs_of(folder, workload, p, r)
-    ]
-    return statistics.mean(max(trip.values()) > FAR for trip in trips)
-
-
 # --- predicting ----------------------------------------------------------------------------------------------------
 
 PREDICTIONS, TRIPS = "predictions.json", "round_trips.json"
@@ -197,41 +203,29 @@ class Prediction:
     high: float
 
 
-def machine_of(folder: Path, ranks: int, apart: bool) -> Machine:
-    """Calibrated on some problems of each workload, for predictions on a number of ranks.
-
-    `apart`: the two processors have a last-level cache each, which the operating system does not know.
-    """
+def machine_of(folder: Path, ranks: int) -> Machine:
+    """Calibrated on some problems of each workload, for predictions on a number of ranks."""
     chosen = []
     for workload, problems in CALIBRATED.items():
         # The parts of a step of turbulence say what its computation costs; the others need runs that only compute.
         used = [ranks] if workload == "turbulence" else sorted({1, ranks})
-        chosen += [runs_of(folder, workload, p, r)[0].evidence.path for p in problems for r in used]
-    return calibrate([with_caches(e, 2) if apart else e for e in read(chosen)], title="one node")
-
-
-def with_caches(evidence: Evidence, count: int) -> Evidence:
-    """The same record with another number of last-level caches, each as large as before."""
-    place = evidence.machine
-    caches = place.caches.model_copy(update={"count": count})
-    # A rank alone reaches one of them.
-    return replace(evidence, machine=place.model_copy(update={"caches": caches, "processors": count}))
+        chosen += [fastest(folder, workload, p, r).evidence.path for p in problems for r in used]
+    return calibrate(read(chosen), title="one node")
 
 
 def predict(folder: Path) -> None:
     """Predicts all problems from the runs of the calibration alone; prints the predictions and keeps the machines."""
-    far = statistics.mean(far_share(folder, w, problems) for w, problems in CALIBRATED.items())
-    machines = {ranks: machine_of(folder, ranks, far > 0.5) for ranks in RANKS}
+    machines = {ranks: machine_of(folder, ranks) for ranks in RANKS}
     for workload, problems in PROBLEMS.items():
         for problem in problems:
             for ranks, machine in machines.items():
                 # Iterations of a flow as in the calibrated run of its order; `evaluate` takes those of the run itself.
                 alike = [p for p in CALIBRATED[workload] if p.order == problem.order]
-                made = prediction(machine, runs_of(folder, workload, alike[-1], ranks)[0], workload, problem)
+                made = prediction(machine, fastest(folder, workload, alike[-1], ranks), workload, problem)
                 print(f"{workload}, {problem.named(workload)}, ranks: {ranks}: {duration(made.seconds)}"
                       f" ({duration(made.low)} to {duration(made.high)})")  # fmt: skip
     write_json(folder / PREDICTIONS, {
-        "written": datetime.now(UTC).isoformat(timespec="seconds"), "far": far,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "machines": {ranks: machine.model_dump(exclude_none=True) for ranks, machine in machines.items()},
     })  # fmt: skip
 
@@ -291,8 +285,8 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
     for workload, problems in PROBLEMS.items():
         for problem in problems:
             for ranks, machine in machines.items():
-                fastest = runs_of(folder, workload, problem, ranks)[0]
-                yield Comparison(prediction(machine, fastest, workload, problem), fastest.seconds)
+                run = fastest(folder, workload, problem, ranks)
+                yield Comparison(prediction(machine, run, workload, problem), run.seconds)
 
 
 def summary(found: Sequence[Comparison]) -> dict[str, dict[str, float]]:
@@ -359,12 +353,12 @@ def evaluate(folder: Path, results: Path, document: Path) -> None:
     text = table(found)
     print(text)
     runs = {(w, p, r): runs_of(folder, w, p, r) for w, problems in PROBLEMS.items() for p in problems for r in RANKS}
-    counts = [len(of) for of in runs.values()]
+    counts, ends = [len(of) for of in runs.values()], list(folder.glob(f"*-2-*/{TRIPS}"))
     write_json(results, {
         "machine": runs["poisson", KNOWN[0], 1][0].evidence.content["machine"], "options": RUNS,
         "runs_per_problem": {"least": min(counts), "most": max(counts)},
         "not_settled": [f"{w}, {p.named(w)}, ranks: {r}" for (w, p, r), of in runs.items() if not settled(of)],
-        "far": {w: far_share(folder, w, problems) for w, problems in PROBLEMS.items()},
+        "runs": len(ends), "not_together": sum(not together(end) for end in ends),
         "predictions_written": json.loads((folder / PREDICTIONS).read_text())["written"], "errors": summary(found),
         "comparisons": [asdict(c) | {"kind": c.kind, "error": c.error, "inside": c.inside} for c in found],
     })  # fmt: skip
