@@ -18,8 +18,8 @@ run: all
 # One more than there are processors, since programs of tests often wait.
 test_workers = $(shell expr $(JOBS) + 1)
 # Threads that wait for each other sleep, since tests of several ranks and threads share the processors: GNU's OpenMP
-# would let them spin for milliseconds.
-test_environment = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+# would let them spin for milliseconds. Tests stay on one node, so UCX needs no hooks (python/weft/run/memory_hooks.py).
+test_environment = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive UCX_MEM_MMAP_HOOK_MODE=none
 
 test: all $(VENV)/tools
 	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON > build/configure.log || { cat build/configure.log; exit 1; }

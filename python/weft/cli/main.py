@@ -20,6 +20,7 @@ from weft.cli.spelling import spell_as_the_terminal_can
 from weft.errors import CaseError, tell
 from weft.run.cores import from_launcher, share_cores
 from weft.run.interrupt import exit_on_interrupt
+from weft.run.memory_hooks import skip_hooks
 
 COMMANDS = {
     "bench": ("weft.cli.bench:bench", "Measure single parts, and sweep workloads."),
@@ -48,6 +49,7 @@ def main() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plugins takes 20 ms
     collect_garbage_seldom()
     share_cores()
+    skip_hooks()
     ranks = launched_with_others()
     if ranks:
         from weft import mpi

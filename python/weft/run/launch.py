@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from weft.run.memory_hooks import for_other_nodes
+
 
 def cores() -> int:
     """The number of processors that this process may use."""
@@ -41,7 +43,7 @@ def launch(ranks: int, arguments: Sequence[str], time_limit: int, threads: int |
 
     `threads`: threads per rank; default: OMP_NUM_THREADS, else one.
     """
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}
+    environment = {"OMP_NUM_THREADS": "1", **for_other_nodes()}
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
     # By default Open MPI refuses to run as root, or with more ranks than cores; other libraries ignore these variables.
