@@ -1,6 +1,7 @@
 """What all tests share: how examples are found, where is kept what many processes need, how a run is ended."""
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fixed", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("fixed")
+
+# Searching the many objects of a test process for garbage would take a tenth of its time.
+gc.set_threshold(100_000)
 
 # The kernels that were compiled for tests (cpp/weft/kernels/CMakeLists.txt).
 os.environ["WEFT_TEST_KERNELS"] = "1"
