@@ -28,9 +28,11 @@ foreach(file device/host_device device/limits fft/host_stages bench/lines solver
 endforeach()
 
 # Up to eight files of a folder are compiled as one, in less than half the time of eight compilations. Hot files are
-# excluded: the compiler would contract other multiply-adds, and results would differ in the last bit.
+# excluded: the compiler would contract other multiply-adds, and results would differ in the last bit. GCC takes files
+# that are compiled as one for headers, and warns of their anonymous namespaces.
 function(weft_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   foreach(source IN LISTS ARGN)
     get_filename_component(folder ${source} DIRECTORY)
     get_filename_component(folder ${folder} NAME)

@@ -130,7 +130,9 @@ TEST(SimdOperator, AParallelepipedAsSuchAsTrilinearAndAsStoredIsOneOperator) {
     for (const double by : {0.0, 1e-13, 0.2}) {
       const SimdProblem<double> problem(with_moved_vertex(by), order, false);
       EXPECT_LT(error(problem, Geometry::trilinear), 1e-13) << "order " << order << ", moved by " << by;
-      if (order == 4) EXPECT_LT(error(problem, Geometry::stored), 1e-13) << "moved by " << by;
+      if (order == 4) {
+        EXPECT_LT(error(problem, Geometry::stored), 1e-13) << "moved by " << by;
+      }
     }
     EXPECT_LT(error(SimdProblem<float>(with_moved_vertex(0.2), order, true), Geometry::trilinear), 3e-5);
   }
@@ -167,7 +169,9 @@ TEST(SimdOperator, BlocksOfSeveralShapesAreTreatedAsTheMostGeneral) {
       const auto space = problem.make_space();
       const auto counts = SimdOperator<double>(*space, Geometry::mixed, lambda).elements_by_shape();
       EXPECT_EQ(counts[0] + counts[1] + counts[2] + counts[3], problem.mesh.elements());
-      if (count == 8) EXPECT_EQ(counts, (std::array<std::int64_t, 4>{16, 16, 8, 8}));
+      if (count == 8) {
+        EXPECT_EQ(counts, (std::array<std::int64_t, 4>{16, 16, 8, 8}));
+      }
     }
   }
 }
@@ -198,7 +202,9 @@ TEST(SimdOperator, MixedGeometryStoresCurvedElementsAlone) {
         const auto all = op.memory_bytes();
         return all.contains("geometry") ? all.at("geometry") : 0;
       };
-      if (counts[0] > 0) EXPECT_LT(bytes(mixed), bytes(stored));
+      if (counts[0] > 0) {
+        EXPECT_LT(bytes(mixed), bytes(stored));
+      }
     }
   }
 }

@@ -53,7 +53,9 @@ std::string text_of(const std::string& cubin) {
   std::string text;
   try {
     // Without the analysis of branch stacks, which sm_70 and later do not have.
-    text = output_of("'" + find_disassembler() + "' --print-code --no-dataflow '" + file + "'");
+    std::ostringstream command;
+    command << "'" << find_disassembler() << "' --print-code --no-dataflow '" << file << "'";
+    text = output_of(command.str());
   } catch (...) {
     std::filesystem::remove(file);
     throw;

@@ -314,6 +314,7 @@ Mesh make_box(const BoxOptions& options, const mpi::Comm& comm) {
           .nodes = std::move(nodes),
           .boundaries = std::move(boundaries),
           .boundary_names = {"x-", "x+", "y-", "y+", "z-", "z+"},
+          .coefficient = {},
           .source = "box " + std::to_string(n[0]) + " x " + std::to_string(n[1]) + " x " + std::to_string(n[2])};
 }
 

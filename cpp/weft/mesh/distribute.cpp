@@ -258,6 +258,7 @@ Mesh distribute(const WholeMesh& whole, const WholeTopology& topology, std::span
             .nodes = {},
             .boundaries = {},
             .boundary_names = whole.boundary_names,
+            .coefficient = {},
             .source = whole.source};
   mesh.topology.global_vertices = numbers[3];
   mesh.topology.global_edges = numbers[4];
