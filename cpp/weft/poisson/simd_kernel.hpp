@@ -422,6 +422,7 @@ WEFT_ALWAYS_INLINE void apply_block(const SimdElements<T>& d, Sweep& sweep, std:
   FactorsAhead<n, T> first(d, block, 0);
   space::for_columns<n>([&](int ij, auto column) WEFT_LAMBDA_INLINE {
     column_ahead();
+    columns.next_ahead(column);
     V u[n];
     columns.read(source, column, u, [&](std::int64_t entry) WEFT_LAMBDA_INLINE { return at.read(entry); });
     WEFT_UNROLL_ALL for (int k = 0; k < n; ++k) U[k * stride + ij] = u[k];

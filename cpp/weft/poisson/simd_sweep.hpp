@@ -272,25 +272,6 @@ class CompletedAhead {
   std::int64_t entry_;
 };
 
-// Prefetches a block's index, in equal parts before each of the 2 n^2 columns of the block before it. It is small, but
-// a block cannot read before it has its index.
-template <int n, class T>
-class IndexAhead {
- public:
-  IndexAhead(const SimdElements<T>& d, std::int64_t next) : at_(d.blocks.index + next * values) {}
-  WEFT_ALWAYS_INLINE void step() {
-    WEFT_UNROLL_ALL for (int i = 0; i < lines; ++i) __builtin_prefetch(at_ + i * line, 0, 2);
-    at_ += lines * line;
-  }
-
- private:
-  static constexpr std::int64_t values = space::surface_points<n> * simd::lanes<T>;
-  static constexpr int line = 64 / static_cast<int>(sizeof(std::int32_t)), part = 2 * n * n * line;
-  static constexpr int lines = (static_cast<int>(values) + part - 1) / part;
-
-  const std::int32_t* at_;
-};
-
 // Runs a sweep over blocks. scratch: scratch_vectors(N) vectors, aligned.
 template <int N, class T, class Sweep>
 void run_blocks(const SimdElements<T>& d, const space::Plan& plan, Sweep& sweep, Range chunk, T* scratch) {
@@ -307,11 +288,8 @@ void run_blocks(const SimdElements<T>& d, const space::Plan& plan, Sweep& sweep,
     else
       sweep.ahead.start(0, 0, 1);
     if constexpr (many) {
-      const std::int64_t next = std::min(b + 1, chunk.end - 1);
-      CompletedAhead completed(sweep, plan, next);
-      IndexAhead<n, T> index(d, next);
+      CompletedAhead completed(sweep, plan, std::min(b + 1, chunk.end - 1));
       apply_block<N, T>(d, sweep, b, U, Q, [&]() WEFT_LAMBDA_INLINE {
-        index.step();
         sweep.ahead.template step<cache>();
         completed.template step<cache>();
         completed.template step<cache>();

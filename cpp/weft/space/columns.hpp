@@ -149,6 +149,15 @@ class BlockColumns {
     with_column(ij, [&](auto column) WEFT_LAMBDA_INLINE { read(x, column, u); });
   }
 
+  // Prefetches the indices of a column's surface points in the next block. They are few, but a block cannot read before
+  // it has them. Past the last block it has no effect.
+  template <class Column>
+  WEFT_ALWAYS_INLINE void next_ahead(Column column) const {
+    constexpr int points = requires { column.inside; } ? 2 : n, line = 64 / static_cast<int>(sizeof(std::int32_t));
+    const std::int32_t* const next = surface_.at(surface_points<n> + column.surface);
+    WEFT_UNROLL_ALL for (int i = 0; i < points * lanes; i += line) __builtin_prefetch(next + i, 0, 2);
+  }
+
   // Adds u[k] to a column of y; row(entry, value) handles interior points if they are contiguous.
   template <class Column, class Row>
   WEFT_ALWAYS_INLINE void add(T* y, Column column, const V (&u)[n], Row&& row) const {
