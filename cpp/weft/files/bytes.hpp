@@ -97,7 +97,7 @@ class Reader {
   }
 
   std::span<const std::byte> bytes_;  // excluding the checksum
-  const std::string& name_;
+  std::string name_;
   std::size_t at_ = 0;
 };
 
