@@ -305,6 +305,6 @@ def test_a_sweep_leaves_rows_efficiencies_and_a_plot(tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "scaling.json").read_text())
     assert [(r["ranks"], r["elements"], r["points"]) for r in found["rows"]] == [(1, 4, 256), (2, 4, 256)]
-    assert all(r["iterations"]["pressure"] > 0 for r in found["rows"])
+    assert all(r["iterations"]["velocity"] > 0 for r in found["rows"])  # the pressure may start at its tolerance
     assert "STRONG" in done.stdout
     assert (tmp_path / "scaling-flow.png").stat().st_size > 5000
