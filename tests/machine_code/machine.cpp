@@ -64,8 +64,9 @@ class Grid {
   unsigned thread_count() const { return threads_.x * threads_.y * threads_.z; }
 
   std::string name_of(unsigned thread) const {
-    return "(" + std::to_string(thread % threads_.x) + ", " + std::to_string(thread / threads_.x % threads_.y) + ", " +
-           std::to_string(thread / threads_.x / threads_.y) + ")";
+    return std::string("(") + std::to_string(thread % threads_.x) + ", " +
+           std::to_string(thread / threads_.x % threads_.y) + ", " + std::to_string(thread / threads_.x / threads_.y) +
+           ")";
   }
   [[noreturn]] void fail(const std::string& what, unsigned thread, std::uint32_t at) const {
     char address[16];
