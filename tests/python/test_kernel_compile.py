@@ -15,7 +15,7 @@ from kernels_without_spills import ARCHITECTURES, LAUNCHED, compiled, digest, un
 
 from weft import _weft, device
 
-SHARE = 16  # one in so many units of the record is compiled again: others for each commit
+SHARE = 8  # one in so many units of the record is compiled again: others for each commit
 
 SPILLS = """
 #include "weft/kernels/dialect.hpp"
