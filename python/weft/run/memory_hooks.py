@@ -1,4 +1,4 @@
-"""Spares a process the hooks of UCX into the functions that unmap memory, on a node where no device needs them."""
+"""Turns off the memory hooks of UCX on nodes without RDMA devices, which alone need them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _chosen_here = False  # whether skip_hooks() set the variable, rather than the u
 
 
 def skip_hooks() -> None:
-    """Has UCX, which is under MPICH and Open MPI, install no hooks if the node has no RDMA device.
+    """Tells UCX, the transport below MPICH and Open MPI, to install no hooks if the node has no RDMA device.
 
-    With them it learns that memory is gone which such a device has registered. They take each process 40 ms, as UCX
-    waits until no other thread can be in a function that it patches. Must be called before the MPI library is loaded.
+    The hooks patch munmap and its like, so that UCX notices when memory that such a device has registered is unmapped.
+    Installing them takes each process 40 ms, as UCX waits until no other thread can be in a function that it patches.
+    Must be called before the MPI library is loaded.
     """
     global _chosen_here
     if MODE not in os.environ and not any(RDMA_DEVICES.glob("*")):
