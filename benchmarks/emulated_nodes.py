@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -144,7 +145,7 @@ class Nodes:
         )
         node = self._child(["unshare", *spaces, "sh", "-c", made])
         self._expect(node, "made")
-        self._stack.callback(_end_all, node.pid, os.stat(f"/proc/{node.pid}/ns/net").st_ino)
+        self._stack.callback(_end_all, node, os.stat(f"/proc/{node.pid}/ns/net").st_ino)
         self._first.append(node.pid)
         _run("ip", "link", "set", device, "netns", str(node.pid))
         inside = [*self.inside(i), "ip"]
@@ -161,19 +162,7 @@ class Nodes:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
-
-        def end() -> None:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.close()
-            process.stdout.close()
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-        self._stack.callback(end)
+        self._stack.callback(_end, process)
         return process
 
     def _expect(self, process: subprocess.Popen[str], word: str = "") -> str:
@@ -251,12 +240,36 @@ class Nodes:
         return output
 
 
-def _end_all(first: int, network: int) -> None:
-    """Ends the processes of a node, all but the first one."""
+def _end(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    process.stdout.close()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _end_all(first: subprocess.Popen[str], network: int) -> None:
+    """Ends the processes of a node, and returns when all have left its network. Without the first, none can enter."""
+    _end(first)
+    limit = time.monotonic() + 10
+    while (others := _in_network(network)) and time.monotonic() < limit:
+        for process in others:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _in_network(network: int) -> set[int]:
+    found = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if int(process.name) != first and os.stat(process / "ns/net").st_ino == network:
-                os.kill(int(process.name), signal.SIGKILL)
+        with contextlib.suppress(OSError):  # it has ended
+            if os.stat(process / "ns/net").st_ino == network:
+                found.add(int(process.name))
+    return found
 
 
 def _run(*words: str) -> None:

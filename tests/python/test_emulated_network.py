@@ -104,7 +104,10 @@ def test_an_error_leaves_nodes_behind() -> None:
 
     def fail() -> None:
         with nodes.Nodes(2) as made:
-            subprocess.Popen([*made.inside(1), "sleep", "600"])
+            other = subprocess.Popen([*made.inside(1), "sh", "-c", "echo ready; sleep 600"], stdout=subprocess.PIPE)
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"ready\n"
+            subprocess.Popen([*made.inside(1), "sleep", "600"])  # not inside yet, when the block ends
             subprocess.run([*made.inside(0), "false"], check=True)
 
     with pytest.raises(subprocess.CalledProcessError):
