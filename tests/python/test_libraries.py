@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from mpi_run import finish, mpi_run, start
+from mpi_run import finish, mpi_run, start, wait_until
 
 from weft.mpi import library_version
 
@@ -181,6 +183,20 @@ def test_a_mistake_ends_the_job_with_one_message(mistake):
     lines = [line for line in done.stderr.splitlines() if line.startswith("weft: ")]
     assert len(lines) == 1, done.stderr
     assert message in lines[0]
+
+
+def test_a_rank_that_waits_for_one_that_ended_leaves_the_message_to_that_one():
+    code, message = MISTAKES["no array, on one rank"]
+    process = start([sys.executable, "-c", CALL + code, str(BUILD / "libweft_gs.so")], ranks=2)
+    wait_until(lambda: message in process.said("err"), process)
+    process.send_signal(signal.SIGSTOP)  # a launcher that takes a while to end the other rank
+    time.sleep(1)
+    process.send_signal(signal.SIGCONT)
+    done = finish(process)
+    assert done.returncode != 0
+    assert [line for line in done.stderr.splitlines() if line.startswith("weft: ")] == [
+        f"weft: weft_gs_op: rank 1: {message}"
+    ]
 
 
 FIRST_CALL = """

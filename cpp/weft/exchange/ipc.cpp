@@ -21,6 +21,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "weft/device/shared.hpp"
@@ -228,6 +229,8 @@ struct Ipc::State {
   void wait_longer(const std::atomic<Round>& counter, Round value, const Neighbor& neighbor) const {
     using Clock = std::chrono::steady_clock;
     constexpr auto between_looks = std::chrono::milliseconds(100);
+    // A launcher ends all ranks when one has ended too early. That one has said why: a second message would hide it.
+    constexpr auto for_the_launcher = std::chrono::seconds(3);
     auto next_look = Clock::now() + between_looks;
     for (unsigned turn = 1;; ++turn) {
       if (crowded) {
@@ -246,6 +249,7 @@ struct Ipc::State {
         next_look = Clock::now() + between_looks;
       }
       if (!gone && !ended) continue;
+      if (ended) std::this_thread::sleep_for(for_the_launcher);
       if (counter.load(std::memory_order_acquire) >= value) return;  // it did so before it ended
       throw std::runtime_error("waited for values from rank " + std::to_string(neighbor.part.rank) + ", " +
                                (gone ? "which has abandoned the exchange" : "whose process has ended"));

@@ -21,7 +21,7 @@ namespace weft::exchange {
 
 // One cycle: kernels write send(stream), or take() copies the values there; start(stream); finish(to, stream). Starting
 // does not wait. Waiting for another rank ends with a std::runtime_error if that rank has abandoned the transfer (its
-// Ipc is destroyed) or its process has ended.
+// Ipc is destroyed) or its process has ended (said after some seconds, in which a launcher usually ends this one too).
 class Ipc {
  public:
   // `parts`: to and from other ranks of comm.node(). send_bytes: the size of send(), at least as long as the parts
