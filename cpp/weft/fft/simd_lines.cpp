@@ -77,19 +77,42 @@ void SimdColumns<T>::operator()(const Complex* in, std::int64_t stride_in, Compl
 // n real numbers are transformed as n/2 complex ones, z_j = x_2j + i x_(2j + 1). With m = n/2, w = exp(-2 pi i/n) and
 // the transform Z of z, 2 X_k = Z_k + Z*_(m - k) - i w^k (Z_k - Z*_(m - k)). Backward, 2 Z_k = X_k + X*_(m - k) +
 // i w^-k (X_k - X*_(m - k)), whose factor 2 the transform leaves.
+//
+// An odd number n = r m of them, where r is the largest radix, starts with a pass of radix r, from which follow the
+// X_(k + r t) of each k = 0, ..., r - 1 by a transform of m complex values. Only h = (r + 1)/2 of these transforms are
+// made, since X_(n - j) = X*_j; together they leave X_(k + r t) at k + h t. Backward, the pass of radix r is the last.
 template <class T>
 struct SimdRows<T>::State {
-  std::int64_t n;
+  std::int64_t n, size;  // of a buffer, in values
   std::vector<Pass<T>> passes;
-  std::vector<Root<T>> turns;  // w^k, k = 0, ..., n/4
+  std::vector<Root<T>> turns;  // n even: w^k, k = 0, ..., n/4
+  Pass<T> with_reals{};        // n odd
+  RealPasses<T> functions{};
 
-  // Calls use(row, some, first, second) for each group of `some` rows, with two buffers for n/2 + 1 values.
+  explicit State(int n_in) : n(n_in), size(n / 2 + 1) {
+    std::vector<int> radices = simd_radices(n_in % 2 == 0 ? n_in / 2 : n_in, 1);
+    if (radices.empty()) throw std::invalid_argument("no SIMD transform of rows of " + std::to_string(n));
+    std::rotate(radices.rbegin(), radices.rbegin() + (n % 2 == 0 ? 0 : radices.size() - 1), radices.rend());
+    passes = passes_of<T>(radices, false);
+    if (n % 2 == 0) {
+      for (std::int64_t k = 0; k <= n / 4; ++k) turns.push_back(root_of_one<T>(k, n));
+      return;
+    }
+    const int radix = radices.front(), half = radix / 2 + 1;
+    functions = real_passes_of<T>(radix, std::make_index_sequence<fft::radices.size()>());
+    with_reals = std::move(passes.front());
+    passes.erase(passes.begin());
+    for (Pass<T>& pass : passes) pass.length = pass.length / radix * half;
+    size = half * with_reals.blocks;
+  }
+
+  // Calls use(row, some, first, second) for each group of `some` rows, with two buffers.
   template <class Use>
   void in_groups(std::int64_t rows, const Use& use) const {
     constexpr std::int64_t width = lanes<T>;
-    Values<T>* const first = memory_for<T>(n + 2);
+    Values<T>* const first = memory_for<T>(2 * size);
     for (std::int64_t row = 0; row < rows; row += width)
-      use(row, static_cast<int>(std::min(width, rows - row)), first, first + n / 2 + 1);
+      use(row, static_cast<int>(std::min(width, rows - row)), first, first + size);
   }
 
   // Copies `count` real numbers of each row to vectors across rows, and back.
@@ -125,57 +148,35 @@ struct SimdRows<T>::State {
     for (; x < count; ++x)
       for (int r = 0; r < rows; ++r) to[r * distance + x] = from[x * width + r];
   }
-};
 
-template <class T>
-SimdRows<T>::SimdRows(int n)
-    : state_(new State{n, n % 2 == 0 ? passes_of<T>(simd_radices(n / 2, 1), false) : std::vector<Pass<T>>(), {}}) {
-  if (state_->passes.empty()) throw std::invalid_argument("no SIMD transform of rows of " + std::to_string(n));
-  for (std::int64_t k = 0; k <= n / 4; ++k) state_->turns.push_back(root_of_one<T>(k, n));
-}
-template <class T>
-SimdRows<T>::~SimdRows() = default;
-
-template <class T>
-void SimdRows<T>::forward(const T* in, std::int64_t distance_in, Complex* out, std::int64_t distance_out,
-                          std::int64_t rows) const {
-  const std::int64_t n = state_->n, m = n / 2;
-  state_->in_groups(rows, [&](std::int64_t row, int some, Values<T>* first, Values<T>* second) {
-    State::gather(in + row * distance_in, distance_in, some, n, reinterpret_cast<T*>(first));
+  // From n real numbers in `first` to coefficients, and back; they return where the result is.
+  const Values<T>* forward_even(Values<T>* first, Values<T>* second) const {
+    const std::int64_t m = n / 2;
     Arguments<T> a{};
     a.in = first;
     a.out = second;
-    const Values<T>* const z = run(state_->passes, a, first);
+    const Values<T>* const z = run(passes, a, first);
     Values<T>* const x = z == first ? second : first;
     const Values<T> z0 = z[0];
     x[0] = {z0.re + z0.im, Vec<T>{}};
     x[m] = {z0.re - z0.im, Vec<T>{}};
     for (std::int64_t k = 1; k <= m / 2; ++k) {
       const Values<T> p = T(0.5) * z[k], q = T(0.5) * z[m - k];
-      const Values<T> sum{p.re + q.re, p.im - q.im},
-          turned = over_i(state_->turns[k] * Values<T>{p.re - q.re, p.im + q.im});
+      const Values<T> sum{p.re + q.re, p.im - q.im}, turned = over_i(turns[k] * Values<T>{p.re - q.re, p.im + q.im});
       x[k] = sum + turned;
       x[m - k] = {sum.re - turned.re, turned.im - sum.im};
     }
-    State::scatter(reinterpret_cast<const T*>(x), reinterpret_cast<T*>(out + row * distance_out), 2 * distance_out,
-                   some, n + 2);
-  });
-}
-
-template <class T>
-void SimdRows<T>::backward(const Complex* in, std::int64_t distance_in, T* out, std::int64_t distance_out,
-                           std::int64_t rows) const {
-  const std::int64_t n = state_->n, m = n / 2;
-  state_->in_groups(rows, [&](std::int64_t row, int some, Values<T>* first, Values<T>* second) {
-    State::gather(reinterpret_cast<const T*>(in + row * distance_in), 2 * distance_in, some, n + 2,
-                  reinterpret_cast<T*>(first));
+    return x;
+  }
+  const Values<T>* backward_even(Values<T>* first, Values<T>* second) const {
     // The backward transform is the forward one of the values in opposite order, Z_(m - k) instead of Z_k.
+    const std::int64_t m = n / 2;
     Values<T>* const z = first;
     const auto x0 = z[0].re, xm = z[m].re;
     z[0] = {x0 + xm, x0 - xm};
     for (std::int64_t k = 1; k <= m / 2; ++k) {
       const Values<T> p = z[k], q = z[m - k];
-      const Root<T> back{state_->turns[k].re, -state_->turns[k].im};
+      const Root<T> back{turns[k].re, -turns[k].im};
       const Values<T> sum{p.re + q.re, p.im - q.im}, turned = over_i(back * Values<T>{p.re - q.re, p.im + q.im});
       z[m - k] = sum - turned;
       z[k] = {sum.re + turned.re, -sum.im - turned.im};
@@ -183,8 +184,82 @@ void SimdRows<T>::backward(const Complex* in, std::int64_t distance_in, T* out, 
     Arguments<T> a{};
     a.in = first;
     a.out = second;
-    State::scatter(reinterpret_cast<const T*>(run(state_->passes, a, first)), out + row * distance_out, distance_out,
-                   some, n);
+    return run(passes, a, first);
+  }
+
+  const Values<T>* forward_odd(Values<T>* first, Values<T>* second) const {
+    const std::int64_t m = with_reals.blocks, r = n / m, h = r / 2 + 1;
+    Arguments<T> a = of_reals();
+    a.from = reinterpret_cast<const T*>(first);
+    a.out = second;
+    functions.from(a);
+    a.in = second;
+    a.out = first;
+    const Values<T>* const z = run(passes, a, second);
+    Values<T>* const x = z == first ? second : first;
+    for (std::int64_t t = 0; r * t <= n / 2; ++t) {
+      for (std::int64_t k = 0; k < h && k + r * t <= n / 2; ++k) x[k + r * t] = z[k + h * t];
+      for (std::int64_t k = h; k < r && k + r * t <= n / 2; ++k) x[k + r * t] = conjugate(z[r - k + h * (m - 1 - t)]);
+    }
+    x[0].im = Vec<T>{};
+    return x;
+  }
+  const Values<T>* backward_odd(Values<T>* first, Values<T>* second) const {
+    // Backward by the opposite order of t.
+    const std::int64_t m = with_reals.blocks, r = n / m, h = r / 2 + 1;
+    const Values<T>* const x = first;
+    for (std::int64_t t = 0; t < m; ++t) {
+      Values<T>* const to = second + h * (t == 0 ? 0 : m - t);
+      for (std::int64_t k = 0, j = r * t; k < h; ++k, ++j) to[k] = j <= n / 2 ? x[j] : conjugate(x[n - j]);
+    }
+    second[0].im = Vec<T>{};
+    Arguments<T> a = of_reals();
+    a.in = second;
+    a.out = first;
+    Values<T>* const z = run(passes, a, second);
+    a = of_reals();
+    a.in = z;
+    Values<T>* const to = z == first ? second : first;
+    a.to = reinterpret_cast<T*>(to);
+    functions.to(a);
+    return to;
+  }
+  Arguments<T> of_reals() const {
+    Arguments<T> a{};
+    a.roots = with_reals.roots.data();
+    a.turns = with_reals.turns.data();
+    a.blocks = with_reals.blocks;
+    return a;
+  }
+  static Values<T> conjugate(Values<T> a) { return {a.re, -a.im}; }
+};
+
+template <class T>
+SimdRows<T>::SimdRows(int n) : state_(new State(n)) {}
+template <class T>
+SimdRows<T>::~SimdRows() = default;
+
+template <class T>
+void SimdRows<T>::forward(const T* in, std::int64_t distance_in, Complex* out, std::int64_t distance_out,
+                          std::int64_t rows) const {
+  const std::int64_t n = state_->n;
+  state_->in_groups(rows, [&](std::int64_t row, int some, Values<T>* first, Values<T>* second) {
+    State::gather(in + row * distance_in, distance_in, some, n, reinterpret_cast<T*>(first));
+    const Values<T>* const x = n % 2 == 0 ? state_->forward_even(first, second) : state_->forward_odd(first, second);
+    State::scatter(reinterpret_cast<const T*>(x), reinterpret_cast<T*>(out + row * distance_out), 2 * distance_out,
+                   some, 2 * (n / 2 + 1));
+  });
+}
+
+template <class T>
+void SimdRows<T>::backward(const Complex* in, std::int64_t distance_in, T* out, std::int64_t distance_out,
+                           std::int64_t rows) const {
+  const std::int64_t n = state_->n;
+  state_->in_groups(rows, [&](std::int64_t row, int some, Values<T>* first, Values<T>* second) {
+    State::gather(reinterpret_cast<const T*>(in + row * distance_in), 2 * distance_in, some, 2 * (n / 2 + 1),
+                  reinterpret_cast<T*>(first));
+    const Values<T>* const x = n % 2 == 0 ? state_->backward_even(first, second) : state_->backward_odd(first, second);
+    State::scatter(reinterpret_cast<const T*>(x), out + row * distance_out, distance_out, some, n);
   });
 }
 

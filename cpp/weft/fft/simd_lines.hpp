@@ -15,7 +15,7 @@
 namespace weft::fft {
 
 // The radices for transforms of n complex values in the order of the passes, whose number is at least `least`. Empty if
-// n has other factors than 2, 3 and 5, is too small or above 2^16.
+// n has other factors than 2, 3, 5 and 7, is too small or above 2^16.
 std::vector<int> simd_radices(int n, int least);
 
 // Forward transforms use exp(-2 pi i jk/n), backward ones the inverse; no transform divides by n.
@@ -44,7 +44,7 @@ template <class T>
 class SimdRows {
  public:
   using Complex = std::complex<T>;
-  static bool can(int n) { return n % 2 == 0 && !simd_radices(n / 2, 1).empty(); }
+  static bool can(int n) { return !simd_radices(n % 2 == 0 ? n / 2 : n, 1).empty(); }
   // std::invalid_argument unless can(n).
   explicit SimdRows(int n);
   ~SimdRows();
@@ -52,7 +52,7 @@ class SimdRows {
   SimdRows& operator=(const SimdRows&) = delete;
 
   // Element j of row i is at i * distance + j; the input is preserved. backward() ignores the imaginary parts of the
-  // first coefficient and the last.
+  // first coefficient and, if n is even, the last.
   void forward(const T* in, std::int64_t distance_in, Complex* out, std::int64_t distance_out, std::int64_t rows) const;
   void backward(const Complex* in, std::int64_t distance_in, T* out, std::int64_t distance_out,
                 std::int64_t rows) const;

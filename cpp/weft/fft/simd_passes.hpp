@@ -63,10 +63,10 @@ Root<T> root_of_one(std::int64_t k, std::int64_t n) {
 
 // `roots`: of one, for this radix. Radices that are products are transformed in two steps.
 constexpr int divisor(int radix) {
-  return radix == 6 || radix == 8 || radix == 10    ? 2
-         : radix == 9 || radix == 12 || radix == 15 ? 3
-         : radix == 16                              ? 4
-                                                    : 1;
+  return radix == 6 || radix == 8 || radix == 10 || radix == 14 ? 2
+         : radix == 9 || radix == 12 || radix == 15             ? 3
+         : radix == 16                                          ? 4
+                                                                : 1;
 }
 
 template <int radix, class T>
@@ -97,6 +97,22 @@ WEFT_ALWAYS_INLINE void transform(Values<T>* a, const Root<T>* roots) {
     a[2] = n + v;
     a[3] = n - v;
     a[4] = m - u;
+  } else if constexpr (radix == 7) {
+    constexpr T c1 = T(0.62348980185873353053), c2 = T(-0.22252093395631440429), c3 = T(-0.90096886790241912624),
+                s1 = T(0.78183148246802980871), s2 = T(0.97492791218182360702),
+                s3 = T(0.43388373911755812048);  // of 2 pi/7, 4 pi/7 and 6 pi/7
+    const Values<T> p = a[1] + a[6], q = a[2] + a[5], r = a[3] + a[4];
+    const Values<T> u = over_i(a[1] - a[6]), v = over_i(a[2] - a[5]), w = over_i(a[3] - a[4]);
+    const Values<T> m1 = a[0] + c1 * p + c2 * q + c3 * r, n1 = s1 * u + s2 * v + s3 * w;
+    const Values<T> m2 = a[0] + c2 * p + c3 * q + c1 * r, n2 = s2 * u - s3 * v - s1 * w;
+    const Values<T> m3 = a[0] + c3 * p + c1 * q + c2 * r, n3 = s3 * u - s1 * v + s2 * w;
+    a[0] = a[0] + p + q + r;
+    a[1] = m1 + n1;
+    a[2] = m2 + n2;
+    a[3] = m3 + n3;
+    a[4] = m3 - n3;
+    a[5] = m2 - n2;
+    a[6] = m1 - n1;
   } else {
     constexpr int first = divisor(radix), second = radix / first;
     Values<T> b[second][first];
@@ -233,10 +249,46 @@ void pass(const Arguments<T>& a) {
   }
 }
 
+// n = radix * blocks real numbers a.from, where n is odd, are transformed in the same way. Of each block's results,
+// only the first half and the one between are written: the others are their conjugates in the opposite order.
+template <class T, int radix>
+void pass_from_reals(const Arguments<T>& a) {
+  constexpr int half = radix / 2 + 1;
+  const Root<T>* turns = a.turns;
+  for (std::int64_t p = 0; p < a.blocks; ++p, turns += radix - 1) {
+    Values<T> values[radix];
+    WEFT_UNROLL_ALL
+    for (int k = 0; k < radix; ++k) values[k] = {load<T>(a.from + (p + a.blocks * k) * lanes<T>), Vec<T>{}};
+    transform<radix>(values, a.roots);
+    a.out[half * p] = values[0];
+    WEFT_UNROLL_ALL
+    for (int k = 1; k < half; ++k) a.out[half * p + k] = turns[k - 1] * values[k];
+  }
+}
+
+// Its inverse, times radix: from a.in to the real numbers a.to.
+template <class T, int radix>
+void pass_to_reals(const Arguments<T>& a) {
+  constexpr int half = radix / 2 + 1;
+  const Root<T>* turns = a.turns;
+  for (std::int64_t p = 0; p < a.blocks; ++p, turns += radix - 1) {
+    Values<T> values[radix];
+    values[0] = a.in[half * p];
+    WEFT_UNROLL_ALL
+    for (int k = 1; k < half; ++k) {
+      values[k] = Root<T>{turns[k - 1].re, -turns[k - 1].im} * a.in[half * p + k];
+      values[radix - k] = {values[k].re, -values[k].im};
+    }
+    transform<radix>(values, a.roots);
+    WEFT_UNROLL_ALL
+    for (int k = 0; k < radix; ++k) store<T>(a.to + (p + a.blocks * k) * lanes<T>, values[(radix - k) % radix].re);
+  }
+}
+
 template <class T>
 using Function = void (*)(const Arguments<T>&);
 
-inline constexpr std::array radices{2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 16};
+inline constexpr std::array radices{2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16};
 
 template <class T, int radix>
 Function<T> function_at(Place place) {
@@ -249,6 +301,22 @@ template <class T, std::size_t... i>
 Function<T> function_of(int radix, Place place, std::index_sequence<i...>) {
   Function<T> found = nullptr;
   ((radices[i] == radix ? void(found = function_at<T, radices[i]>(place)) : void()), ...);
+  return found;
+}
+
+template <class T>
+struct RealPasses {
+  Function<T> from, to;
+};
+template <class T, std::size_t... i>
+RealPasses<T> real_passes_of(int radix, std::index_sequence<i...>) {
+  RealPasses<T> found{};
+  const auto take = [&]<int known>() {
+    if constexpr (known % 2 != 0) {
+      if (known == radix) found = {pass_from_reals<T, known>, pass_to_reals<T, known>};
+    }
+  };
+  (take.template operator()<radices[i]>(), ...);
   return found;
 }
 
