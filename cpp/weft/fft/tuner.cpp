@@ -155,8 +155,9 @@ class Trials {
     }
     if (usable.empty()) throw mpi::CollectiveError(rows.front().failure);
     const auto count = static_cast<double>(candidates.size());
-    exchange::TuningLimits limits{.repetitions = 30,
-                                  .seconds = std::max(seconds / count, 2 * close_seconds * fastest),
+    const double share = seconds / count, least = 2 * close_seconds * fastest;
+    exchange::TuningLimits limits{.repetitions = share < least ? 2 : 30,
+                                  .seconds = std::max(share, least),
                                   .fastest_decides = !mpi::any_crowded(comm_)};
     limits.seconds_in_all = limits.seconds * count;
     const exchange::Ranking ranking = exchange::race(
