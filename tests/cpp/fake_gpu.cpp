@@ -738,8 +738,10 @@ int cuModuleLoadData(void** module, const void* image) {
     *part = at;
     at += part->size() + 1;
   }
-  if (cubin_bytes != "0")
+  if (cubin_bytes != "0") {
     m.cubin = std::make_shared<weft::machine_code::Image>(std::string(at, std::stoul(cubin_bytes)));
+    if (gpu.load) gpu.load(*m.cubin);
+  }
   *module = make<Module>(std::move(m));
   return ok;
 }

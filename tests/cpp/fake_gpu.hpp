@@ -44,7 +44,8 @@ struct FakeGpu {
   std::size_t memory_bytes = std::size_t{1} << 34, used_by_others = 0;  // of a device; more cannot be allocated anyway
   // Copies the arguments and returns the work that the launch will do later.
   std::function<std::function<void()>(const FakeLaunch&)> prepare;
-  std::string fail;                                    // the next call of this function (CUDA's name) will fail
+  std::function<void(const weft::machine_code::Image&)> load;  // called with the cubin of every module
+  std::string fail;                                            // the next call of this function (CUDA's name) will fail
   std::vector<std::span<char>> (*memory)() = nullptr;  // the device's memory, by address; for the work returned by
                                                        // `prepare`
   int compilations = 0;

@@ -12,6 +12,7 @@
 
 #include "fake_gpu.hpp"
 #include "fiber_device.hpp"
+#include "machine_code/disassembly.hpp"
 #include "machine_code/launches.hpp"
 #include "weft/device/backends.hpp"
 #include "weft/device/host_registry.hpp"
@@ -51,6 +52,7 @@ inline FakeGpu* find_fake_gpu(const std::string& backend) {
   find()->prepare = [fake = find()](const FakeLaunch& launch) {
     return launch.cubin == nullptr ? prepare_launch(launch) : machine_code::prepare_launch(launch, fake->memory);
   };
+  find()->load = [](const machine_code::Image& cubin) { machine_code::announce(cubin.bytes()); };
   return find();
 }
 

@@ -1,15 +1,19 @@
 #include "disassembly.hpp"
 
+#include <elf.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <stdexcept>
 
+#include "image.hpp"
 #include "weft/device/disk_cache.hpp"
 
 namespace weft::machine_code {
@@ -40,9 +44,48 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-std::string text_of(const std::string& cubin) {
-  const device::DiskCache cache("disassembly", 1);
-  if (auto found = cache.read(cubin).value) return *found;
+Elf64_Ehdr header_of(const std::string& cubin) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, cubin.data(), sizeof header);
+  return header;
+}
+
+// One cubin with the code of all `cubins`, which are for the same architecture: the code of kernel NAME of the k-th is
+// in section .text.k.NAME. nvdisasm needs no other sections, since code has no relocations (image.cpp).
+std::string joined(const std::vector<std::string>& cubins) {
+  std::vector<Elf64_Shdr> sections(2);  // the first is empty, the second has the names
+  std::string names("\0.names\0", 8), file(sizeof(Elf64_Ehdr), '\0');
+  for (std::size_t k = 0; k < cubins.size(); ++k) {
+    const Image image(cubins[k]);
+    for (const auto& [name, kernel] : image.kernels()) {
+      file.resize((file.size() + 127) / 128 * 128);
+      Elf64_Shdr& section = sections.emplace_back();
+      section.sh_name = static_cast<Elf64_Word>(names.size());
+      section.sh_type = SHT_PROGBITS;
+      section.sh_flags = SHF_ALLOC | SHF_EXECINSTR;
+      section.sh_offset = file.size();
+      section.sh_size = kernel.code.size();
+      section.sh_addralign = 128;
+      names += ".text." + std::to_string(k) + "." + name + '\0';
+      file.append(kernel.code.begin(), kernel.code.end());
+    }
+  }
+  sections[1].sh_name = 1;
+  sections[1].sh_type = SHT_STRTAB;
+  sections[1].sh_offset = file.size();
+  sections[1].sh_size = names.size();
+  file += names;
+  file.resize((file.size() + 7) / 8 * 8);
+  Elf64_Ehdr header = header_of(cubins[0]);
+  header.e_phoff = header.e_phnum = 0;
+  header.e_shoff = file.size();
+  header.e_shnum = static_cast<Elf64_Half>(sections.size());
+  header.e_shstrndx = 1;
+  std::memcpy(file.data(), &header, sizeof header);
+  return file.append(reinterpret_cast<const char*>(sections.data()), sections.size() * sizeof(Elf64_Shdr));
+}
+
+std::string nvdisasm(const std::string& cubin) {
   const std::string problem = disassembler_problem();
   if (!problem.empty()) throw std::runtime_error(problem);
   std::string file = (std::filesystem::temp_directory_path() / "weft-cubin-XXXXXX").string();
@@ -61,7 +104,52 @@ std::string text_of(const std::string& cubin) {
     throw;
   }
   std::filesystem::remove(file);
-  cache.write(cubin, text);
+  return text;
+}
+
+// What nvdisasm writes of each of `cubins`, in sections .text.NAME.
+std::vector<std::string> texts_of(const std::vector<std::string>& cubins) {
+  std::vector<std::string> texts(cubins.size());
+  std::string* current = nullptr;
+  std::stringstream all(nvdisasm(joined(cubins)));
+  const std::string begin = "\t.section\t.text.";
+  for (std::string row; std::getline(all, row);) {
+    if (row.starts_with(begin)) {
+      std::size_t digits = 0;
+      current = &texts.at(std::stoul(row.substr(begin.size()), &digits));
+      row.erase(begin.size(), digits + 1);
+    }
+    if (current != nullptr) *current += row + '\n';
+  }
+  return texts;
+}
+
+struct Announced {
+  std::mutex mutex;
+  std::map<std::string, std::string> texts;  // of cubins; empty if they are not disassembled yet
+};
+Announced& announced() {
+  static Announced all;
+  return all;
+}
+
+std::string text_of(const std::string& cubin) {
+  const device::DiskCache cache("disassembly", 2);
+  const std::lock_guard lock(announced().mutex);
+  std::string& text = announced().texts[cubin];
+  if (text.empty()) text = cache.read(cubin).value.value_or("");
+  if (!text.empty()) return text;
+  std::vector<std::string> missing;
+  for (auto& [other, of_other] : announced().texts) {
+    if (!of_other.empty() || header_of(other).e_flags != header_of(cubin).e_flags) continue;
+    of_other = cache.read(other).value.value_or("");
+    if (of_other.empty()) missing.push_back(other);
+  }
+  const std::vector<std::string> found = texts_of(missing);
+  for (std::size_t k = 0; k < missing.size(); ++k) {
+    announced().texts[missing[k]] = found[k];
+    cache.write(missing[k], found[k]);
+  }
   return text;
 }
 
@@ -95,6 +183,11 @@ std::string disassembler_problem() {
   return find_disassembler().empty()
              ? "nvdisasm is not found (pip install nvidia-cuda-nvdisasm, and set WEFT_NVDISASM to its folder)"
              : "";
+}
+
+void announce(const std::string& cubin) {
+  const std::lock_guard lock(announced().mutex);
+  announced().texts.try_emplace(cubin);
 }
 
 std::map<std::string, Listing> disassemble(const std::string& cubin) {

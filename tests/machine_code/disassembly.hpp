@@ -24,6 +24,9 @@ struct Listing {
 // The reason why cubins cannot be disassembled; empty if they can. nvdisasm is searched for in $WEFT_NVDISASM (a file
 // or a folder) and on the PATH.
 std::string disassembler_problem();
+// A cubin that `disassemble` may be called for. The first call disassembles all that were announced, since nvdisasm
+// takes longer to start than to disassemble one.
+void announce(const std::string& cubin);
 // Listings by name of the kernel. Kept in weft's cache, because nvdisasm takes longer than many tests.
 std::map<std::string, Listing> disassemble(const std::string& cubin);
 

@@ -9,8 +9,11 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <set>
 
+#include "machine_code/disassembly.hpp"
 #include "machine_code/machine.hpp"
 #include "weft/device/compiler.hpp"
 
@@ -100,6 +103,22 @@ bool same(T a, T b) {
 using s64 = long long;
 using u64 = unsigned long long;
 
+// An environment variable, until the end of its scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* now = std::getenv(name)) before_ = now;
+    setenv(name, value, 1);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 class MachineCode : public testing::Test {
  protected:
   void SetUp() override {
@@ -160,6 +179,24 @@ class MachineCodeOfMany : public MachineCode {
 };
 
 }  // namespace
+
+TEST_F(MachineCode, OneStartOfTheDisassemblerServesAllAnnouncedCubins) {
+  const auto cubin = [](const std::string& body) { return compiled(kernel("double* y", body))->image().bytes(); };
+  const std::string sum = cubin("for (int k = 0; k < t; ++k) y[k] += 1.5;"), product = cubin("y[t] *= 1.5;");
+  const auto names = [](const std::string& of) {
+    std::set<std::string> found;
+    const std::map<std::string, Listing> listings = disassemble(of);
+    for (const Line& line : listings.at("probe").lines) found.insert(line.name);
+    return found;
+  };
+  const Variable no_cache("WEFT_CACHE", "off");
+  announce(product);
+  EXPECT_EQ(names(sum).count("DADD"), 1u);
+  const Variable no_disassembler("WEFT_NVDISASM", "/absent");  // from here on it cannot be started
+  EXPECT_NE(disassembler_problem(), "");
+  EXPECT_EQ(names(product).count("DMUL"), 1u);
+  EXPECT_EQ(names(product).count("DADD"), 0u);
+}
 
 TEST_F(MachineCodeOfMany, IntegersOf32Bits) {
   const auto wrap = [](s64 x) { return static_cast<int>(static_cast<unsigned>(x)); };

@@ -81,7 +81,8 @@ Image::Image(std::string cubin) : bytes_(std::move(cubin)), variables_(std::make
     if (!name.starts_with(".text.")) continue;
     Kernel& kernel = kernels_[name.substr(6)];
     kernel.name = name.substr(6);
-    kernel.code_bytes = static_cast<unsigned>(section.sh_size);
+    const auto code = content(section);
+    kernel.code.assign(code.begin(), code.end());
   }
 
   // Memory of the variables, initialised ones first; and where each of their sections begins.

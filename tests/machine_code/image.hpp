@@ -30,7 +30,7 @@ struct Kernel {
   unsigned local_bytes = 0;                           // per thread: the stack, and what the functions it calls need
   unsigned shared_end = shared_memory_of_the_system;  // of what it declares; what the launch gives follows
   unsigned max_threads = 1024;
-  unsigned code_bytes = 0;
+  std::vector<char> code;
   std::vector<char> private_constants;  // bank 2: the compiler's own, such as jump tables
 };
 

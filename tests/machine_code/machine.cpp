@@ -772,7 +772,7 @@ const Code& Module::code(const std::string& name) {
   const auto listing = listings_.find(name);
   if (listing == listings_.end()) throw std::runtime_error("nvdisasm wrote nothing of the kernel " + name);
   const Kernel& of = kernel(name);
-  if (16 * listing->second.lines.size() != of.code_bytes)
+  if (16 * listing->second.lines.size() != of.code.size())
     throw std::runtime_error("nvdisasm did not write all of the kernel " + name);
   return codes_.emplace(name, decode(listing->second, of)).first->second;
 }
