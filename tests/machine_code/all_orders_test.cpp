@@ -2,6 +2,8 @@
 // here they are only launched, on small meshes. A few orders by default, all of them with WEFT_ALL_ORDERS=1.
 #include <array>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <string>
@@ -38,10 +40,11 @@ mesh::Mesh deformed(std::array<int, 3> counts) {
       mpi::Comm::self());
 }
 
-// Elements 1 … 5 of six: full and incomplete tiles.
+// Launches, and returns what waits for the end: a launch runs, and its kernel is disassembled, when it is waited for,
+// and nvdisasm starts once for all kernels that were loaded by then. Elements 1 … 5 of six: full and incomplete tiles.
 template <class T>
-void apply_poisson(int order, poisson::Threads threads, poisson::Geometry geometry, mesh::Shape shape,
-                   bool weighted = true) {
+std::function<void()> apply_poisson(int order, poisson::Threads threads, poisson::Geometry geometry, mesh::Shape shape,
+                                    bool weighted = true) {
   const mesh::Mesh mesh = test::row_of(std::array{shape, shape, shape, shape, shape, shape});
   const auto device = device::open("cuda");
   const std::size_t points = 6u * static_cast<unsigned>((order + 1) * (order + 1) * (order + 1));
@@ -56,16 +59,17 @@ void apply_poisson(int order, poisson::Threads threads, poisson::Geometry geomet
   options.geometry = geometry;
   options.threads = threads;
   options.device = device;
-  poisson::LocalOperator<T> local(mesh, options, index, weights);
-  const device::Array<T> in(device, x);
-  device::Array<T> out(device, points);
-  device::Stream stream(device);
-  local.apply(in.data(), out.data(), 1, 6, stream);
-  stream.synchronize();
-  if (threads == poisson::Threads::points) return;
-  device::Array<double> products(device, local.product_partials());
-  local.apply(in.data(), out.data(), products.data(), stream);
-  stream.synchronize();
+  const auto local = std::make_shared<poisson::LocalOperator<T>>(mesh, options, index, weights);
+  const auto in = std::make_shared<device::Array<T>>(device, x),
+             out = std::make_shared<device::Array<T>>(device, points);
+  const auto stream = std::make_shared<device::Stream>(device);
+  local->apply(in->data(), out->data(), 1, 6, *stream);
+  std::shared_ptr<device::Array<double>> products;
+  if (threads != poisson::Threads::points) {
+    products = std::make_shared<device::Array<double>>(device, local->product_partials());
+    local->apply(in->data(), out->data(), products->data(), *stream);
+  }
+  return [local, in, out, products, stream] { stream->synchronize(); };  // keeps what the launches use
 }
 
 poisson::Options portable(int order) {
@@ -125,20 +129,25 @@ void take_flow_terms(int order, const char* deformation) {
 
 TEST_P(AllOrders, Poisson) {
   using poisson::Geometry, poisson::Threads;
+  std::vector<std::function<void()>> waits;
+  const auto add = [&](auto real, Threads threads, Geometry geometry, mesh::Shape shape, bool weighted = true) {
+    waits.push_back(apply_poisson<decltype(real)>(order, threads, geometry, shape, weighted));
+  };
   for (const Threads threads : {Threads::points, Threads::columns, Threads::matrices})
     for (const mesh::Shape shape : mesh::all_shapes) {
       if (threads == Threads::points && order > 9) continue;  // more threads than a block has
       if (threads == Threads::matrices) {
-        if (poisson::matrices_fit(order, sizeof(double))) apply_poisson<double>(order, threads, Geometry::mixed, shape);
+        if (poisson::matrices_fit(order, sizeof(double))) add(double{}, threads, Geometry::mixed, shape);
         continue;
       }
       const Geometry geometry = shape == mesh::Shape::curved ? Geometry::stored : Geometry::mixed;
-      apply_poisson<double>(order, threads, geometry, shape);
-      apply_poisson<float>(order, threads, geometry, shape);
+      add(double{}, threads, geometry, shape);
+      add(float{}, threads, geometry, shape);
       if (shape != mesh::Shape::curved) continue;
-      apply_poisson<double>(order, threads, Geometry::mixed, shape, false);
-      apply_poisson<float>(order, threads, Geometry::mixed, shape, false);
+      add(double{}, threads, Geometry::mixed, shape, false);
+      add(float{}, threads, Geometry::mixed, shape, false);
     }
+  for (const auto& wait : waits) wait();
 }
 TEST_P(AllOrders, TransferAndSchwarz) {
   if (order < 2) GTEST_SKIP() << "order 1 is the coarsest";
