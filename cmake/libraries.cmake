@@ -16,6 +16,7 @@ set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft EXPORT_NAME weft L
 
 # Self-contained. It exports only its own names and gslib's, so that no other can clash with the code it is linked into.
 add_library(weft_gs SHARED ${gs_sources})
+weft_compile_together(weft_gs ${gs_sources})
 target_link_libraries(weft_gs PRIVATE -Wl,--whole-archive weft -Wl,--no-whole-archive
                       -Wl,--version-script=${CMAKE_SOURCE_DIR}/cpp/weft/gs/exported.map)
 target_link_libraries(weft_gs PUBLIC MPI::MPI_CXX)
