@@ -625,27 +625,23 @@ TEST_F(MachineCode, WhatIsCountedIsWhatTheHardwareDoes) {
 }
 
 // Accesses of one warp per block to global memory, with the sectors and clocks that follow from their addresses.
-TEST_F(MachineCode, SectorsAndClocksOfTheL1FollowFromTheAddresses) {
-  struct alignas(128) Line {
-    double values[16];
+TEST_F(MachineCodeOfMany, SectorsAndClocksOfTheL1FollowFromTheAddresses) {
+  const auto expect = [this](const std::string& index, std::uint64_t sectors, std::uint64_t clocks) {
+    later("const double* x, double* y", "y[t] = x[" + index + "];", [=](Launch launch) {
+      struct alignas(128) Line {
+        double values[16];
+      };
+      std::vector<Line> x(1024), y(64);
+      const Accesses loads = launch(x)(y).run({1}, {32}).global_loads;
+      EXPECT_EQ(loads.units, sectors) << index;
+      EXPECT_EQ(loads.wavefronts, clocks) << index;
+    });
   };
-  std::vector<Line> x(1024), y(64);
-  const auto counted = [&](const std::string& index) {
-    return Launch(kernel("const double* x, double* y", "y[t] = x[" + index + "];"))(x)(y).run({1}, {32}).global_loads;
-  };
-  Accesses loads = counted("t");  // 256 bytes: eight sectors, four per clock
-  EXPECT_EQ(loads.units, 8u);
-  EXPECT_EQ(loads.wavefronts, 2u);
-  loads = counted("t + 2");  // nine sectors, three of them in one bank
-  EXPECT_EQ(loads.units, 9u);
-  EXPECT_EQ(loads.wavefronts, 3u);
-  loads = counted("4 * t");  // one sector each, evenly distributed over the banks
-  EXPECT_EQ(loads.units, 32u);
-  EXPECT_EQ(loads.wavefronts, 8u);
-  loads = counted("16 * t");  // one line each: all in the same bank
-  EXPECT_EQ(loads.units, 32u);
-  EXPECT_EQ(loads.wavefronts, 32u);
-  EXPECT_EQ(counted("0 * t").wavefronts, 1u);
+  expect("t", 8, 2);         // 256 bytes: four sectors per clock
+  expect("t + 2", 9, 3);     // three of the sectors are in one bank
+  expect("4 * t", 32, 8);    // one sector each, evenly distributed over the banks
+  expect("16 * t", 32, 32);  // one line each: all in the same bank
+  expect("0 * t", 1, 1);
 }
 
 TEST_F(MachineCode, EachSectorCountsOncePerLaunchForMemoryAndOncePerBlockForTheL2) {
@@ -690,31 +686,39 @@ TEST_F(MachineCodeOfMany, BankConflictsOfWideAccessesAreThoseOfHalvesAndQuarters
   expect("float4", "2 * t", 8);  // lanes 0 and 4 of each quarter
 }
 
-TEST_F(MachineCode, TheLongestPathOfABlockCountsTheLoadsThatFollowEachOther) {
-  struct alignas(32) Sector {
-    int values[8];
+TEST_F(MachineCodeOfMany, TheLongestPathOfABlockCountsTheLoadsThatFollowEachOther) {
+  const auto check = [this](const std::string& body, const std::function<void(const Path&)>& expect) {
+    later("const int* x, int* y", body, [=](Launch launch) {
+      struct alignas(32) Sector {
+        int values[8];
+      };
+      std::vector<Sector> next(8), y(64);
+      for (int k = 0; k < 64; ++k) next[static_cast<std::size_t>(k / 8)].values[k % 8] = (k + 8) % 64;
+      expect(launch(next)(y).run({1}, {64}).path);
+    });
   };
-  std::vector<Sector> next(8), y(64);
-  for (int k = 0; k < 64; ++k) next[static_cast<std::size_t>(k / 8)].values[k % 8] = (k + 8) % 64;
-  const auto path = [&](const std::string& body) {
-    return Launch(kernel("const int* x, int* y", body))(next)(y).run({1}, {64}).path;
+  const auto expect_loads = [&](const std::string& body, std::uint64_t loads) {
+    check(body, [=](const Path& path) { EXPECT_EQ(path.global, loads) << body; });
   };
-  EXPECT_EQ(path("y[t] = x[t];").global, 1u);
-  EXPECT_EQ(path("y[t] = x[0] + x[8] + x[16];").global, 1u);                      // in parallel
-  EXPECT_EQ(path("y[t] = x[x[x[0]]];").global, 3u);                               // one after the other
-  EXPECT_EQ(path("int k = x[0]; y[t] = x[k - 7];").global, 1u);                   // the second is in the L1 by then
-  EXPECT_EQ(path("int k = x[0]; __syncthreads(); y[t] = k + x[8];").global, 1u);  // k is not waited for
-  EXPECT_EQ(path("int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];").global, 2u);
+  expect_loads("y[t] = x[t];", 1);
+  expect_loads("y[t] = x[0] + x[8] + x[16];", 1);                      // in parallel
+  expect_loads("y[t] = x[x[x[0]]];", 3);                               // one after the other
+  expect_loads("int k = x[0]; y[t] = x[k - 7];", 1);                   // the second is in the L1 by then
+  expect_loads("int k = x[0]; __syncthreads(); y[t] = k + x[8];", 1);  // k is not waited for
+  expect_loads("int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];", 2);
   // One warp is late; the other waits for it at the barrier.
-  EXPECT_EQ(path("if (t < 32) y[t + 64] = x[x[x[0]]]; __syncthreads(); y[t] = x[56];").global, 4u);
+  expect_loads("if (t < 32) y[t + 64] = x[x[x[0]]]; __syncthreads(); y[t] = x[56];", 4);
   // A prefetched sector comes from the L2 if the prefetch is complete.
-  const Path prefetched = path(
+  check(
       "if (t == 0) asm volatile(\"cp.async.bulk.prefetch.L2.global [%0], %1;\" :: \"l\"(x), \"r\"(256));"
-      "__syncthreads(); int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];");
-  EXPECT_EQ(prefetched.global, 1u);
-  EXPECT_EQ(prefetched.l2, 2u);
+      "__syncthreads(); int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];",
+      [](const Path& prefetched) {
+        EXPECT_EQ(prefetched.global, 1u);
+        EXPECT_EQ(prefetched.l2, 2u);
+      });
   // Shared memory: here a store and a load do not wait for each other, but two dependent loads do.
-  const Path shared = path("__shared__ int s[64]; s[t] = t ^ 1; __syncthreads(); y[t] = s[s[s[t]]];");
-  EXPECT_EQ(shared.global, 0u);
-  EXPECT_GE(shared.shared, 3u);
+  check("__shared__ int s[64]; s[t] = t ^ 1; __syncthreads(); y[t] = s[s[s[t]]];", [](const Path& shared) {
+    EXPECT_EQ(shared.global, 0u);
+    EXPECT_GE(shared.shared, 3u);
+  });
 }
