@@ -242,6 +242,17 @@ def test_runs_of_the_same_problem_are_held_out_together(tmp_path: Path) -> None:
     assert "poisson" not in calibrate.calibrate(read(runs)).errors  # two problems
 
 
+def test_operations_limit_no_part_of_a_run_that_was_measured(tmp_path: Path) -> None:
+    """Some parts of a flow have more operations per byte: one peak from the whole run made these too slow."""
+    path = run(tmp_path, "flow", 1, order=7, elements_per_rank=512)
+    content = json.loads((path / "run.json").read_text())
+    content["figures"]["peak_flops_per_second"] = 1e9
+    write(path, content)
+    (evidence,) = read([path])
+    measured = run_of(evidence)
+    assert measured.on(calibrate.calibrate([evidence])).seconds == pytest.approx(measured.seconds)
+
+
 def test_ranks_that_shared_processors_get_a_note(tmp_path: Path) -> None:
     path = cached(tmp_path, "maxwell", 7, 216)
     content = json.loads((path / "run.json").read_text())

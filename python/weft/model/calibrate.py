@@ -319,8 +319,8 @@ def _with_elements(machine: Machine, workload: str, runs: Sequence[Run]) -> Mach
             del content["constants"][f"{workload}.stream_efficiency"]
         if launch != machine.device.kernel_seconds.value:
             content["device"]["kernel_seconds"] = {"value": launch, "source": source}
-        # A peak that a run exceeds would hide what it measured.
-        peak = max(_flops(machine, run) / run.seconds for run in alone)
+        # A peak that a run exceeds, or a part of it, would hide what it measured.
+        peak = max(_peak(_valid(content), run) for run in alone)
         if peak > content["device"]["flops_per_second"]["value"]:
             content["device"]["flops_per_second"] = {"value": peak, "source": source}
     elif machine.key("stream_efficiency", workload) is None:
@@ -394,12 +394,17 @@ def _beside_others(content: Table, workload: str, runs: Sequence[Run]) -> Table:
     return content
 
 
-def _flops(machine: Machine, run: Run) -> float:
-    """The number of operations by which the projection of a run is limited."""
-    content = machine.model_dump()
-    content["device"]["flops_per_second"] = {"value": 1.0, "source": "trial"}
-    content["device"]["kernel_seconds"] = {"value": 0.0, "source": "trial"}
-    return run.on(Machine.model_validate(content)).seconds
+def _peak(machine: Machine, run: Run) -> float:
+    """The least peak performance with which operations limit neither a run nor a part of its projection."""
+
+    def phases(flops_per_second: float) -> dict[str, float]:
+        content = machine.model_dump()
+        content["device"]["flops_per_second"] = {"value": flops_per_second, "source": "trial"}
+        content["device"]["kernel_seconds"] = {"value": 0.0, "source": "trial"}
+        return run.on(Machine.model_validate(content)).phases
+
+    operations, free = phases(1.0), phases(1e30)
+    return max(sum(operations.values()) / run.seconds, *(operations[n] / t for n, t in free.items() if t > 0))
 
 
 def _with_turbulence(machine: Machine, runs: Sequence[Run]) -> Machine:
