@@ -253,6 +253,20 @@ def test_operations_limit_no_part_of_a_run_that_was_measured(tmp_path: Path) -> 
     assert measured.on(calibrate.calibrate([evidence])).seconds == pytest.approx(measured.seconds)
 
 
+def test_an_order_of_similar_sizes_takes_what_memory_adds_from_the_others(tmp_path: Path) -> None:
+    sizes = ((7, 100), (7, 4096), (3, 2400), (3, 2900))
+    runs = [cached(tmp_path, "poisson", *size) for size in sizes]
+    content = json.loads((runs[-1] / "run.json").read_text())
+    content["timings"]["seconds_per_iteration"] *= 1.05  # an error that a small difference would enlarge
+    write(runs[-1], content)
+    found = calibrate.calibrate(read(runs)).efficiency["poisson"]
+    low, high = (1 / memory - 1 / cache for memory, cache in zip(found.from_memory, found.in_cache, strict=True))
+    assert low == pytest.approx(high)
+    assert low == pytest.approx(0.5, rel=1e-3)
+    own = calibrate.calibrate(read(runs[2:])).efficiency["poisson"]  # without others there is only its own
+    assert 1 / own.from_memory[0] - 1 / own.in_cache[0] != pytest.approx(0.5, rel=0.1)
+
+
 def test_ranks_that_shared_processors_get_a_note(tmp_path: Path) -> None:
     path = cached(tmp_path, "maxwell", 7, 216)
     content = json.loads((path / "run.json").read_text())

@@ -1,7 +1,8 @@
 """How fast a workload's kernels are by order and by how much of their data the caches hold, from runs of several sizes.
 
-The time per byte is a + b m, where m is the share of the data that comes from memory (`caches`). An order with runs of
-one size has its own a, as its vectors may be full or not, and takes b, what memory adds, from the others.
+The time per byte is a + b m, where m is the share of the data that comes from memory (`caches`). An order whose runs
+span less than half of the range of m has its own a, as its vectors may be full or not, and takes b, what memory adds,
+from the others: the errors of its runs would weigh more than twice in a b of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from weft.model.machine import Machine
 from weft.model.recorded_run import Run
 
 LEAST = 0.1  # spread of missing shares from which on caches and memory can be told apart
+WIDE = 0.5  # and from which on an order needs no help of others
 
 
 # What an iteration or step does not touch, as a share of the named parts of `memory_bytes`: maps of points that only
@@ -47,7 +49,9 @@ def efficiency(machine: Machine, runs: Sequence[Run], inverse: Sequence[float]) 
         order = int(run.options["order"])
         missing = missing_share(run.workload, per_point[order] * run.points, cache)
         of.setdefault(order, []).append((missing, value))
-    fits = {order: _fit(pairs) for order, pairs in sorted(of.items()) if np.ptp([m for m, _ in pairs]) >= LEAST}
+    spread = {order: float(np.ptp([m for m, _ in pairs])) for order, pairs in of.items()}
+    least = WIDE if max(spread.values()) >= WIDE else LEAST
+    fits = {order: _fit(pairs) for order, pairs in sorted(of.items()) if spread[order] >= least}
     if len(of) == 1 and not fits:
         return None
     more = float(np.mean([b for _, b in fits.values()])) if fits else 0.0
