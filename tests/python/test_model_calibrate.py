@@ -192,6 +192,21 @@ def test_an_odd_length_among_even_ones_gets_a_note(tmp_path: Path) -> None:
     assert not any("odd length" in note for note in project.notes(made, "turbulence", even))
 
 
+def test_the_range_of_lengths_of_an_unmeasured_kind_holds_twice_their_transforms(tmp_path: Path) -> None:
+    made = calibrate.calibrate(read([run(tmp_path, "turbulence", 1, grid=grid) for grid in (64, 90, 96, 120)]))
+    for grid, kind in ((75, "odd"), (84, "prime factor 7"), (72, ""), (80, "")):
+        central = project.turbulence(made, 1, grid=grid)
+        found = project.results(made, lambda m, n=grid: project.turbulence(m, 1, grid=n))[0]
+        width = 1 + made.errors["turbulence"].value
+        longest = central.seconds + (central.phases["FFT"] if kind else 0)
+        assert found.high == pytest.approx(longest * width), kind
+        assert found.low == pytest.approx(central.seconds / width)
+        assert ("widened" in found.range_is) is bool(kind)
+        bare = made.model_copy(update={"errors": {}})
+        unknown = project.results(bare, lambda m, n=grid: project.turbulence(m, 1, grid=n))[0]
+        assert (unknown.high > unknown.value) is bool(unknown.range_is) is bool(kind)
+
+
 def test_the_working_set_is_what_an_iteration_touches(tmp_path: Path) -> None:
     path = cached(tmp_path, "poisson", 7, 216)
     content = json.loads((path / "run.json").read_text())

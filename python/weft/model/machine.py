@@ -99,6 +99,10 @@ class Transforms(Form):
         """Whether a measured length has the largest prime factor of this length."""
         return largest_prime(points) in map(largest_prime, self.points)
 
+    def has_parity(self, points: int) -> bool:
+        """Whether a measured length is odd, if this length is: real transforms of odd lengths have other kernels."""
+        return points % 2 == 0 or any(known % 2 for known in self.points)
+
 
 class Device(Form):
     """The device that one rank computes on: a GPU, one die of a GPU, or cores of a CPU."""
