@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.cli.main import weft_command
-from weft.model import caches, calibrate, machine, project
+from weft.model import caches, calibrate, held_out, machine, project
 from weft.model.efficiency_table import IDLE, working_set
 from weft.model.evidence import read
 from weft.model.project.elements import maxwell_step_flops
@@ -233,7 +233,9 @@ def test_a_range_holds_each_run_predicted_by_the_others_and_widens_outside_their
     made = calibrate.calibrate(evidence)
     accuracy = made.errors["poisson"]
     printed = command("calibrate", *runs, "--output", tmp_path / "mine.toml").output
-    assert f"range of poisson: within {100 * accuracy.value:.1f} %, largest error of 3 problems" in printed
+    said = f"range of poisson: within {100 * accuracy.value:.1f} %, for 90 % of others, from 3 problems"
+    assert said in printed
+    assert "which are few" in printed
     assert machine.load(tmp_path / "mine.toml").errors == made.errors
     assert accuracy.basis == "held-out runs"
     for out in evidence:
@@ -257,15 +259,33 @@ def test_runs_of_the_same_problem_are_held_out_together(tmp_path: Path) -> None:
     assert "poisson" not in calibrate.calibrate(read(runs)).errors  # two problems
 
 
-def test_operations_limit_no_part_of_a_run_that_was_measured(tmp_path: Path) -> None:
-    """Some parts of a flow have more operations per byte: one peak from the whole run made these too slow."""
-    path = run(tmp_path, "flow", 1, order=7, elements_per_rank=512)
-    content = json.loads((path / "run.json").read_text())
-    content["figures"]["peak_flops_per_second"] = 1e9
-    write(path, content)
-    (evidence,) = read([path])
-    measured = run_of(evidence)
-    assert measured.on(calibrate.calibrate([evidence])).seconds == pytest.approx(measured.seconds)
+@pytest.mark.parametrize("count", [3, 6, 9, 12, 18, 19, 40])
+def test_a_range_from_few_problems_holds_90_percent_of_others(count: int) -> None:
+    random = np.random.default_rng(count)
+    draws = [np.abs(random.standard_normal((20_000, count + 1)))]
+    if count >= held_out.ENOUGH:  # then whatever the distribution
+        draws.append(np.abs(random.standard_cauchy((20_000, count + 1))))
+    for drawn in draws:
+        inside = [last <= held_out.half_width(known) for *known, last in drawn.tolist()]
+        assert np.mean(inside) >= held_out.LEVEL - 0.01
+        assert np.mean(inside) <= 0.98  # and no wider than that takes
+
+
+def test_a_size_is_held_out_on_all_ranks_and_other_workloads_stay(tmp_path: Path) -> None:
+    """A new size was run on no number of ranks; and without the runs that gave the bandwidth, rates are other ones."""
+    sizes = (256, 512, 1024)
+    runs = [run(tmp_path, "poisson", p, order=7, elements_per_rank=n // p) for n in sizes for p in (1, 2)]
+    evidence = read([*runs, run(tmp_path, "maxwell", 1, order=7, elements_per_rank=512)])
+    asked: list[set[object]] = []
+
+    def calibrated(others: Any, workload: str) -> machine.Machine:
+        if workload == "poisson":
+            asked.append({(e.content["case"]["workload"], e.content["figures"]["elements"]) for e in others})
+        return calibrate.calibrate(others)
+
+    found = held_out.accuracies(evidence, [run_of(e) for e in evidence], calibrated)
+    assert "from 3 problems" in found["poisson"].source
+    assert asked == [{("poisson", n) for n in sizes if n != out} | {("maxwell", 512)} for out in sizes]
 
 
 def test_an_order_of_similar_sizes_takes_what_memory_adds_from_the_others(tmp_path: Path) -> None:
@@ -280,6 +300,17 @@ def test_an_order_of_similar_sizes_takes_what_memory_adds_from_the_others(tmp_pa
     assert low == pytest.approx(0.5, rel=1e-3)
     own = calibrate.calibrate(read(runs[2:])).efficiency["poisson"]  # without others there is only its own
     assert 1 / own.from_memory[0] - 1 / own.in_cache[0] != pytest.approx(0.5, rel=0.1)
+
+
+def test_operations_limit_no_part_of_a_run_that_was_measured(tmp_path: Path) -> None:
+    """Some parts of a flow have more operations per byte: one peak from the whole run made these too slow."""
+    path = run(tmp_path, "flow", 1, order=7, elements_per_rank=512)
+    content = json.loads((path / "run.json").read_text())
+    content["figures"]["peak_flops_per_second"] = 1e9
+    write(path, content)
+    (evidence,) = read([path])
+    measured = run_of(evidence)
+    assert measured.on(calibrate.calibrate([evidence])).seconds == pytest.approx(measured.seconds)
 
 
 def test_ranks_that_shared_processors_get_a_note(tmp_path: Path) -> None:

@@ -32,21 +32,24 @@ def calibrate(evidence: Sequence[Evidence], base: Machine | None = None, title: 
     squares of the relative errors of t = launches + bytes / (efficiency x bandwidth)). Runs on several ranks give the
     overhead of the split (poisson, flow), the efficiency of the exchange (maxwell), and the rate of all-to-alls
     (turbulence). The phases of turbulence also give the rates of transforms and kernels. If a trace has counted the
-    messages of runs on several ranks, `beside_others` calibrates on them instead. `errors` has the largest error of
-    runs that are held out in turn (`held_out`).
+    messages of runs on several ranks, `beside_others` calibrates on them instead. `errors` has the range that follows
+    from runs that are held out in turn (`held_out`).
     """
     if not evidence:
         raise ModelError("no measurement is named: give run directories, run.json files or results of weft bench")
     machine = _checked(evidence, base, title)
     runs = [run_of(e) for e in evidence if e.kind == "run"]
-    errors = held_out.accuracies(evidence, runs, lambda others: _checked(others, base, title))
+    errors = held_out.accuracies(evidence, runs, lambda others, of: _checked(others, base, title, of))
     return machine.model_copy(update={"errors": errors})
 
 
-def _checked(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Machine:
-    """The machine, without the errors of held-out runs. Raises ModelError for invalid measurements."""
+def _checked(evidence: Sequence[Evidence], base: Machine | None, title: str | None, of: str | None = None) -> Machine:
+    """The machine, without the errors of held-out runs. Raises ModelError for invalid measurements.
+
+    With `of`, only the constants of this workload; runs of the others still count for the rates of memory and links.
+    """
     try:
-        return _calibrated(evidence, base, title)
+        return _calibrated(evidence, base, title, of)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, IndexError) as error:
         if isinstance(error, ModelError):
             raise
@@ -66,7 +69,7 @@ def notes(evidence: Sequence[Evidence]) -> list[str]:
     ]
 
 
-def _calibrated(evidence: Sequence[Evidence], base: Machine | None, title: str | None) -> Machine:
+def _calibrated(evidence: Sequence[Evidence], base: Machine | None, title: str | None, only: str | None) -> Machine:
     runs = [run_of(e) for e in evidence if e.kind == "run"]
     content = _skeleton(evidence, base, title)
     _rates(content, evidence, base)
@@ -77,6 +80,7 @@ def _calibrated(evidence: Sequence[Evidence], base: Machine | None, title: str |
     _assume_links(content)
     content["shared_fields"] = content.get("shared_fields", False) or any(run.shared_fields for run in runs)
     machine = _valid(content)
+    runs = [run for run in runs if only in (None, run.workload)]
     for workload in ELEMENTS:
         of = [run for run in runs if run.workload == workload]
         if of:

@@ -249,7 +249,7 @@ class MessageCurve(Form):
 
 
 class Accuracy(Number):
-    """The error within which 95 % of published values, or all held-out runs, stay, and the sizes that they had."""
+    """The error that holds 95 % of published values or 90 % of other runs, and the sizes on which it rests."""
 
     basis: Literal["published rows", "held-out runs"] = "published rows"
     tested: dict[str, tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]]

@@ -26,7 +26,8 @@ def calibrate(measurements: tuple[Path, ...], machine: str | None, title: str | 
     `fft` and `operator`. Every number of the description states its source: command, file, date and spread. Numbers
     that were not measured are taken from --machine; without it they are assumed, and marked so. The output compares
     each run with its projection on the machine. If at least three problems can be predicted from the other runs, the
-    largest error of these predictions becomes the range of projections.
+    errors of these predictions give the range of projections, which should hold 90 % of other runs. From nine
+    problems on, it rests on no assumption about the errors.
     """
     from weft.format import seconds as time_text
     from weft.format import table

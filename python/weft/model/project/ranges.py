@@ -48,8 +48,8 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
     """The time of `project(machine)`, the times of its phases, and its figures, with their ranges.
 
     If the machine has constants that were not calibrated, the range spans the corners of their ranges. If published
-    rows or held-out runs were projected on it, the range also holds the error that 95 % of the former or all of the
-    latter stay within, more outside their sizes. Where no transform of the kind was measured, it also holds
+    rows or held-out runs were projected on it, the range also holds the error that 95 % of the former or 90 % of others
+    like the latter stay within, more outside their sizes. Where no transform of the kind was measured, it also holds
     twice their time.
     """
     central = project(machine)
@@ -80,8 +80,8 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
         accuracy = machine.errors[name]
         width = math.log1p(accuracy.value) * widening(central.size, accuracy.tested)
         low, high = low * math.exp(-width), high * math.exp(width)
-        share = "95 % of " if accuracy.basis == "published rows" else "all "
-        range_is = f"{share}{accuracy.basis}"
+        share = "95 %" if accuracy.basis == "published rows" else "90 %"
+        range_is = f"{share} of {accuracy.basis}"
         range_is += ", widened" if other or outside(central.size, accuracy.tested) else ""
 
     def one(quantity: str, value: float, unit: str, inverse: bool = False) -> Result:
