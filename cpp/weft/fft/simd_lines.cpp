@@ -92,7 +92,7 @@ struct SimdRows<T>::State {
   explicit State(int n_in) : n(n_in), size(n / 2 + 1) {
     std::vector<int> radices = simd_radices(n_in % 2 == 0 ? n_in / 2 : n_in, 1);
     if (radices.empty()) throw std::invalid_argument("no SIMD transform of rows of " + std::to_string(n));
-    std::rotate(radices.rbegin(), radices.rbegin() + (n % 2 == 0 ? 0 : radices.size() - 1), radices.rend());
+    if (n % 2 != 0) std::rotate(radices.begin(), radices.end() - 1, radices.end());  // the largest first
     passes = passes_of<T>(radices, false);
     if (n % 2 == 0) {
       for (std::int64_t k = 0; k <= n / 4; ++k) turns.push_back(root_of_one<T>(k, n));
