@@ -26,7 +26,7 @@ test: all $(VENV)/tools
 	@$(MAKE) --no-print-directory --jobs 2 test-style test-programs
 	$(test_environment) timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
 	@cmake/setup.sh module
-	$(test_environment) timeout 2400 $(bin)/python -m pytest --timeout 600 --numprocesses $(test_workers) --dist loadfile
+	$(test_environment) timeout 2400 $(bin)/python -m pytest --timeout 600 --numprocesses $(test_workers) --dist loadfile --no-loadscope-reorder
 
 # These two side by side: the first occupies one processor, and that not all the time.
 test-style:

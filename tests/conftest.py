@@ -6,7 +6,9 @@ import os
 import shutil
 import signal
 import tempfile
+from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The same examples every time, whatever the clock says: no run fails for a rare example or a busy machine. To look for
@@ -28,3 +30,18 @@ if not os.access(os.environ.get("HOME", ""), os.W_OK) and "XDG_CACHE_HOME" not i
 
 # Of SIGTERM, as of Ctrl-C, a run stops with a report and leaves no program of a test behind: `timeout` sends it.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+# Files that take half a minute or more, the longest first. They begin before the others, so that no worker is left
+# alone with one at the end (make test passes --no-loadscope-reorder).
+LONG = (
+    "kernel_compile", "exchange", "cli", "bench_communication", "examples", "run_maxwell", "replay_waits", "fft",
+    "pictures", "first_use", "turbulence_solver", "mpi", "exchange_paths", "turbulence_run", "libraries", "run_flow",
+    "run_folder",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Orders the files: the long ones, then the others by the number of their tests."""
+    counts = Counter(item.path for item in items)
+    place = {f"test_{name}.py": k for k, name in enumerate(LONG)}
+    items.sort(key=lambda item: (place.get(item.path.name, len(LONG)), -counts[item.path], item.path))
