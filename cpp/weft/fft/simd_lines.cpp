@@ -85,9 +85,8 @@ template <class T>
 struct SimdRows<T>::State {
   std::int64_t n, size;  // of a buffer, in values
   std::vector<Pass<T>> passes;
-  std::vector<Root<T>> turns;  // n even: w^k, k = 0, ..., n/4
-  Pass<T> with_reals{};        // n odd
-  RealPasses<T> functions{};
+  std::vector<Root<T>> turns;      // n even: w^k, k = 0, ..., n/4
+  std::vector<Pass<T>> backwards;  // n odd: the passes of the backward transform
 
   explicit State(int n_in) : n(n_in), size(n / 2 + 1) {
     std::vector<int> radices = simd_radices(n_in % 2 == 0 ? n_in / 2 : n_in, 1);
@@ -99,11 +98,12 @@ struct SimdRows<T>::State {
       return;
     }
     const int radix = radices.front(), half = radix / 2 + 1;
-    functions = real_passes_of<T>(radix, std::make_index_sequence<fft::radices.size()>());
-    with_reals = std::move(passes.front());
-    passes.erase(passes.begin());
-    for (Pass<T>& pass : passes) pass.length = pass.length / radix * half;
-    size = half * with_reals.blocks;
+    for (std::size_t i = 1; i < passes.size(); ++i) passes[i].length = passes[i].length / radix * half;
+    backwards = passes;
+    std::rotate(backwards.begin(), backwards.begin() + 1, backwards.end());
+    passes.front().function = function_of<T>(radix, Place::from_reals);
+    backwards.back().function = function_of<T>(radix, Place::to_reals);
+    size = half * passes.front().blocks;
   }
 
   // Calls use(row, some, first, second) for each group of `some` rows, with two buffers.
@@ -188,14 +188,11 @@ struct SimdRows<T>::State {
   }
 
   const Values<T>* forward_odd(Values<T>* first, Values<T>* second) const {
-    const std::int64_t m = with_reals.blocks, r = n / m, h = r / 2 + 1;
-    Arguments<T> a = of_reals();
-    a.from = reinterpret_cast<const T*>(first);
+    const std::int64_t m = passes.front().blocks, r = n / m, h = r / 2 + 1;
+    Arguments<T> a{};
+    a.in = first;
     a.out = second;
-    functions.from(a);
-    a.in = second;
-    a.out = first;
-    const Values<T>* const z = run(passes, a, second);
+    const Values<T>* const z = run(passes, a, first);
     Values<T>* const x = z == first ? second : first;
     for (std::int64_t t = 0; r * t <= n / 2; ++t) {
       for (std::int64_t k = 0; k < h && k + r * t <= n / 2; ++k) x[k + r * t] = z[k + h * t];
@@ -206,30 +203,17 @@ struct SimdRows<T>::State {
   }
   const Values<T>* backward_odd(Values<T>* first, Values<T>* second) const {
     // Backward by the opposite order of t.
-    const std::int64_t m = with_reals.blocks, r = n / m, h = r / 2 + 1;
+    const std::int64_t m = backwards.back().blocks, r = n / m, h = r / 2 + 1;
     const Values<T>* const x = first;
     for (std::int64_t t = 0; t < m; ++t) {
       Values<T>* const to = second + h * (t == 0 ? 0 : m - t);
       for (std::int64_t k = 0, j = r * t; k < h; ++k, ++j) to[k] = j <= n / 2 ? x[j] : conjugate(x[n - j]);
     }
     second[0].im = Vec<T>{};
-    Arguments<T> a = of_reals();
+    Arguments<T> a{};
     a.in = second;
     a.out = first;
-    Values<T>* const z = run(passes, a, second);
-    a = of_reals();
-    a.in = z;
-    Values<T>* const to = z == first ? second : first;
-    a.to = reinterpret_cast<T*>(to);
-    functions.to(a);
-    return to;
-  }
-  Arguments<T> of_reals() const {
-    Arguments<T> a{};
-    a.roots = with_reals.roots.data();
-    a.turns = with_reals.turns.data();
-    a.blocks = with_reals.blocks;
-    return a;
+    return run(backwards, a, second);
   }
   static Values<T> conjugate(Values<T> a) { return {a.re, -a.im}; }
 };

@@ -200,8 +200,9 @@ WEFT_ALWAYS_INLINE void transpose(Vec<T>* a) {
 
 // --- passes ---------------------------------------------------------------------------------------------------------
 
-// first, last: of columns, from and to memory. end: the last pass within buffers.
-enum class Place { first, between, end, last };
+// first, last: of columns, from and to memory. end: the last pass within buffers. from_reals, to_reals: of an odd
+// number of real numbers, within buffers.
+enum class Place { first, between, end, last, from_reals, to_reals };
 
 template <class T>
 struct Arguments {
@@ -249,16 +250,17 @@ void pass(const Arguments<T>& a) {
   }
 }
 
-// n = radix * blocks real numbers a.from, where n is odd, are transformed in the same way. Of each block's results,
+// n = radix * blocks real numbers in a.in, where n is odd, are transformed in the same way. Of each block's results,
 // only the first half and the one between are written: the others are their conjugates in the opposite order.
 template <class T, int radix>
 void pass_from_reals(const Arguments<T>& a) {
   constexpr int half = radix / 2 + 1;
+  const T* const from = reinterpret_cast<const T*>(a.in);
   const Root<T>* turns = a.turns;
   for (std::int64_t p = 0; p < a.blocks; ++p, turns += radix - 1) {
     Values<T> values[radix];
     WEFT_UNROLL_ALL
-    for (int k = 0; k < radix; ++k) values[k] = {load<T>(a.from + (p + a.blocks * k) * lanes<T>), Vec<T>{}};
+    for (int k = 0; k < radix; ++k) values[k] = {load<T>(from + (p + a.blocks * k) * lanes<T>), Vec<T>{}};
     transform<radix>(values, a.roots);
     a.out[half * p] = values[0];
     WEFT_UNROLL_ALL
@@ -266,10 +268,11 @@ void pass_from_reals(const Arguments<T>& a) {
   }
 }
 
-// Its inverse, times radix: from a.in to the real numbers a.to.
+// Its inverse, times radix: to real numbers in a.out.
 template <class T, int radix>
 void pass_to_reals(const Arguments<T>& a) {
   constexpr int half = radix / 2 + 1;
+  T* const to = reinterpret_cast<T*>(a.out);
   const Root<T>* turns = a.turns;
   for (std::int64_t p = 0; p < a.blocks; ++p, turns += radix - 1) {
     Values<T> values[radix];
@@ -281,7 +284,7 @@ void pass_to_reals(const Arguments<T>& a) {
     }
     transform<radix>(values, a.roots);
     WEFT_UNROLL_ALL
-    for (int k = 0; k < radix; ++k) store<T>(a.to + (p + a.blocks * k) * lanes<T>, values[(radix - k) % radix].re);
+    for (int k = 0; k < radix; ++k) store<T>(to + (p + a.blocks * k) * lanes<T>, values[(radix - k) % radix].re);
   }
 }
 
@@ -292,31 +295,22 @@ inline constexpr std::array radices{2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16};
 
 template <class T, int radix>
 Function<T> function_at(Place place) {
+  if constexpr (radix % 2 != 0) {
+    if (place == Place::from_reals) return pass_from_reals<T, radix>;
+    if (place == Place::to_reals) return pass_to_reals<T, radix>;
+  }
   return place == Place::first     ? pass<T, radix, Place::first>
          : place == Place::between ? pass<T, radix, Place::between>
          : place == Place::end     ? pass<T, radix, Place::end>
                                    : pass<T, radix, Place::last>;
 }
-template <class T, std::size_t... i>
-Function<T> function_of(int radix, Place place, std::index_sequence<i...>) {
-  Function<T> found = nullptr;
-  ((radices[i] == radix ? void(found = function_at<T, radices[i]>(place)) : void()), ...);
-  return found;
-}
-
 template <class T>
-struct RealPasses {
-  Function<T> from, to;
-};
-template <class T, std::size_t... i>
-RealPasses<T> real_passes_of(int radix, std::index_sequence<i...>) {
-  RealPasses<T> found{};
-  const auto take = [&]<int known>() {
-    if constexpr (known % 2 != 0) {
-      if (known == radix) found = {pass_from_reals<T, known>, pass_to_reals<T, known>};
-    }
+Function<T> function_of(int radix, Place place) {
+  Function<T> found = nullptr;
+  const auto look = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    ((radices[i] == radix ? void(found = function_at<T, radices[i]>(place)) : void()), ...);
   };
-  (take.template operator()<radices[i]>(), ...);
+  look(std::make_index_sequence<radices.size()>());
   return found;
 }
 
@@ -352,8 +346,7 @@ std::vector<Pass<T>> passes_of(const std::vector<int>& all, bool of_columns) {
     const Place place = left == radix               ? of_columns ? Place::last : Place::end
                         : of_columns && length == 1 ? Place::first
                                                     : Place::between;
-    Pass<T> pass{
-        function_of<T>(radix, place, std::make_index_sequence<radices.size()>()), left / radix, length, {}, {}};
+    Pass<T> pass{function_of<T>(radix, place), left / radix, length, {}, {}};
     for (int k = 0; k < radix; ++k) pass.roots.push_back(root_of_one<T>(k, radix));
     for (std::int64_t p = 0; p < pass.blocks; ++p)
       for (int k = 1; k < radix; ++k) pass.turns.push_back(root_of_one<T>(p * k, left));
