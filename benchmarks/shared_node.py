@@ -289,9 +289,9 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
     machines = {int(ranks): Machine.model_validate(content) for ranks, content in kept.items()}
     for workload, problems in PROBLEMS.items():
         for problem in problems:
+            alone = fastest(folder, workload, problem, 1).seconds
             for ranks, machine in machines.items():
                 run = fastest(folder, workload, problem, ranks)
-                alone = fastest(folder, workload, problem, 1).seconds
                 yield Comparison(prediction(machine, run, workload, problem), run.seconds, alone)
 
 
