@@ -34,6 +34,9 @@ def test_every_size_precision_and_grid_has_a_row_and_a_line_and_files_are_writte
         assert row["flops_per_second"] == pytest.approx(fft.pair_flops(row["points"]) / row["seconds"])
         limit = record["limits"]["bandwidth_bytes_per_second"]
         assert row["bandwidth_share"] == pytest.approx(row["bytes"] / row["seconds"] / limit)
+        shares = {limit["name"]: limit["share"] for limit in row["limits"]}
+        assert shares["bandwidth"] == pytest.approx(row["bandwidth_share"])
+        assert shares["arithmetic"] == pytest.approx(row["flops_per_second"] / record["peaks"][row["precision"]])
     for row in record["lines"]:
         steps, totals = row["steps"], row["total_seconds"]
         assert set(steps) == {"strided", "unpack", "contiguous", "pack", "panels"}

@@ -20,8 +20,9 @@ import weft
 from weft import _weft
 from weft.bench.timing import Effort, RefusedError, Samples, alternate, budget, require
 from weft.files import write_json
-from weft.format import gigabytes, short, table
-from weft.record import Machine, Versions
+from weft.format import gigabytes, rate, short, table
+from weft.model.limits import limits
+from weft.record import Limit, Machine, Versions
 from weft.report import fft_plots, plots
 from weft.report.console import Console, Silent
 from weft.report.measured import Lines, Transform
@@ -41,6 +42,7 @@ class FftRecord(TypedDict):
     machine: Machine
     placement: list[Place]
     limits: dict[str, float]
+    peaks: dict[str, float]
     formulas: dict[str, str]
     transforms: list[Transform]
     lines: list[Lines]
@@ -121,6 +123,7 @@ def transforms(
     batch: int,
     exchange: str,
     bandwidth: float,
+    peak: float,
     effort: Effort,
 ) -> list[Transform]:
     """A row for each process grid. (collective)"""
@@ -150,13 +153,24 @@ def transforms(
                 "flops_per_second": pair_flops(points) / figures["seconds"],
                 "bytes": pair_bytes(points, REAL[precision]),
                 "bandwidth_share": pair_bytes(points, REAL[precision]) / figures["seconds"] / bandwidth,
+                "limits": limits(
+                    figures["seconds"], pair_bytes(points, REAL[precision]), bandwidth, pair_flops(points), peak
+                ),
                 "memory_bytes": sum(cases[grid].plan.memory_bytes.values()),
             }
         )
     return rows
 
 
-def lines(comm: MPI.Intracomm, device: Device, points: int, precision: str, bandwidth: float, effort: Effort) -> Lines:
+def lines(
+    comm: MPI.Intracomm,
+    device: Device,
+    points: int,
+    precision: str,
+    bandwidth: float,
+    peak: float,
+    effort: Effort,
+) -> Lines:
     """Complex transforms of all lines in y of a rank's part of points^3, by the methods of Table 1. (collective)"""
     width = points // 2 + 1
     planes = max(1, points // comm.size)
@@ -179,6 +193,7 @@ def lines(comm: MPI.Intracomm, device: Device, points: int, precision: str, band
         "flops_per_second": {way: flops / seconds for way, seconds in totals.items()},
         "bytes": moved,
         "bandwidth_share": {way: moved / seconds / bandwidth for way, seconds in totals.items()},
+        "limits": {way: limits(seconds, moved, bandwidth, flops, peak) for way, seconds in totals.items()},
         "fastest": min(totals, key=lambda way: totals[way]),
     }
 
@@ -224,21 +239,25 @@ def run(
         require(f"N = {points}", (host, on_device), has, "use smaller --sizes, or fewer --process-grids")
     comm.Barrier()
     bandwidth = comm.allreduce(weft.device.measure_bandwidth(opened), MPI.SUM)
+    peaks = {each: comm.allreduce(weft.device.measure_peak(opened, each), MPI.SUM) for each in precisions}
     record: FftRecord = {
         "versions": versions(transforms_on=opened),
         "machine": machine(opened, comm),
         "placement": placement(opened, comm),
         "limits": {"bandwidth_bytes_per_second": bandwidth},
+        "peaks": peaks,
         "formulas": {
             "flops_per_second": "2 x 2.5 M log2 M / s, M = N^3: a real transform forward and backward (benchFFT)",
             "bytes": "each of six passes reads and writes the field once; messages are not counted",
             "bandwidth_share": "bytes / s over the bandwidth measured in this run (8 reads : 1 write)",
+            "limits": "least time by bytes / bandwidth and by flops / FMA peak, over the time",
             "lines": "5 n log2 n per line; bytes: each line is read and written once",
         },
         "transforms": [],
         "lines": [],
     }
     rows = [("libraries", record["versions"]["fft"]), ("bandwidth", f"{gigabytes(bandwidth)} GB/s, all ranks at once")]
+    rows += [("FMA peak", f"{rate(peak, 'FLOP/s')}, {name}, all ranks at once") for name, peak in peaks.items()]
     console.write(table([*rows, *placement_rows(record["placement"])]))
     console.write(f"\nreal transform of one field forward and backward, {variables} at a time, Q = {batch}\n{HEAD}")
     for points in sizes:
@@ -246,7 +265,7 @@ def run(
             if console.terminal:
                 console.phase(f"N = {points}, {precision}")
             measured = transforms(
-                comm, opened, points, precision, chosen, variables, batch, exchange, bandwidth, effort
+                comm, opened, points, precision, chosen, variables, batch, exchange, bandwidth, peaks[precision], effort
             )
             record["transforms"] += measured
             for row in measured:
@@ -255,13 +274,14 @@ def run(
     console.write(f"\ncomplex transforms along y of a rank's planes (GESTS Table 1), ms\n{LINES_HEAD}")
     for points in sizes:
         for precision in precisions:
-            found = lines(comm, opened, points, precision, bandwidth, effort)
+            found = lines(comm, opened, points, precision, bandwidth, peaks[precision], effort)
             record["lines"].append(found)
             console.write(lines_line(found))
             by_first(comm, write_json, output / "fft.json", record)
     console.write(
-        "GFLOP/s: 2.5 M log2 M per real transform of M = N^3 points, 5 n log2 n per line; of bound: bytes that each\n"
-        "pass must read and write / time / measured bandwidth (above 100 %: the field stays in a cache)"
+        "GFLOP/s: 2.5 M log2 M per real transform of M = N^3 points, 5 n log2 n per line; bytes %: bytes that each\n"
+        "pass must read and write / time / measured bandwidth (above 100 %: the field stays in a cache); flops %:\n"
+        "these operations / time / measured peak of multiply-adds"
     )
     name = f"{comm.size} rank(s), {record['machine']['device']['name']}, {record['versions']['fft']}"
     by_first(comm, draw, output / "fft.png", record, name)
@@ -274,10 +294,13 @@ def draw(path: Path, record: FftRecord, title: str) -> None:
     plots.save(fft_plots.transforms(record["transforms"], record["lines"], title), path)
 
 
-HEAD = f"{'N':>6}  {'precision':<10}{'grid':<8}{'row, column exchange':<36}{'ms':>9}{'GFLOP/s':>9}{'of bound':>9}"
+HEAD = (
+    f"{'N':>6}  {'precision':<10}{'grid':<8}{'row, column exchange':<36}{'ms':>9}{'GFLOP/s':>9}{'bytes %':>9}"
+    f"{'flops %':>9}"
+)
 LINES_HEAD = (
     f"{'N':>6}  {'precision':<10}{'strided':>9}{'unpack':>9}{'FFT':>9}{'pack':>9}{'total':>9}{'panels':>9}"
-    f"{'GFLOP/s':>9}{'of bound':>9}  fastest"
+    f"{'GFLOP/s':>9}{'bytes %':>9}{'flops %':>9}  fastest"
 )
 
 
@@ -287,7 +310,7 @@ def transform_line(row: Transform) -> str:
     return (
         f"{row['points']:>6}  {row['precision']:<10}{row['process_grid']:<8}{exchanges:<36}"
         f"{short(1e3 * row['seconds']):>9}{short(row['flops_per_second'] / 1e9):>9}"
-        f"{100 * row['bandwidth_share']:>7.0f} %"
+        f"{shares(row['limits'])}"
     )
 
 
@@ -300,5 +323,11 @@ def lines_line(row: Lines) -> str:
     best = row["fastest"]
     return (
         f"{row['points']:>6}  {row['precision']:<10}{text}{short(row['flops_per_second'][best] / 1e9):>9}"
-        f"{100 * row['bandwidth_share'][best]:>7.0f} %  {best}"
+        f"{shares(row['limits'][best])}  {best}"
     )
+
+
+def shares(limits: Sequence[Limit]) -> str:
+    """The cells of the shares of the bandwidth and of the peak."""
+    share = {limit["name"]: limit["share"] for limit in limits}
+    return "".join(f"{100 * share[name]:>9.0f}" for name in ("bandwidth", "arithmetic"))

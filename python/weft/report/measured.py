@@ -170,6 +170,7 @@ class Transform(Rounds):
     flops_per_second: float
     bytes: int
     bandwidth_share: float
+    limits: list[Limit]
     memory_bytes: int
 
 
@@ -184,4 +185,5 @@ class Lines(TypedDict):
     flops_per_second: dict[str, float]
     bytes: int
     bandwidth_share: dict[str, float]
+    limits: dict[str, list[Limit]]
     fastest: str
