@@ -9,10 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import weft
-from weft.model import formulas, instructions, processors
+from weft.model import formulas, instructions, processors, turbulence_formulas
 from weft.model.limits import by_instructions, limits
 from weft.report.rows import limit_rows
 
@@ -133,6 +134,40 @@ def test_weft_counts_its_own_operations() -> None:
     merged = formulas.weft_iteration_flops(size, formulas.Method(kernels="simd", algorithm="merged"))
     assert merged.value == stored + 14 * 3430
     assert merged.text.endswith("16 N_G")
+
+
+@pytest.mark.parametrize("points", [(24, 20, 16), (18, 18, 18)])
+@pytest.mark.parametrize("dealiasing", ["phase-shift", "two-thirds"])
+def test_a_truncation_keeps_the_modes_columns_and_planes_of_its_definition(points, dealiasing: str) -> None:
+    x, y, z = np.meshgrid(*(np.fft.fftfreq(n) for n in points), indexing="ij")
+    if dealiasing == "phase-shift":
+        keeps = x**2 + y**2 + z**2 < 2 / 9 - 1e-12
+    else:
+        keeps = np.maximum(np.maximum(abs(x), abs(y)), abs(z)) < 1 / 3 - 1e-12
+    keeps = keeps[: points[0] // 2 + 1]  # of a real field
+    found = turbulence_formulas.kept(points, dealiasing)
+    assert found.modes == keeps.sum()
+    assert found.columns == keeps.any(axis=1).sum()
+    assert found.planes == keeps.any(axis=(1, 2)).sum()
+
+
+def test_a_step_of_turbulence_moves_its_fields_once_per_pass() -> None:
+    points = (24, 20, 16)
+    kept = turbulence_formulas.kept(points, "phase-shift")
+    column, mode = 16 * kept.columns * 20, 16 * kept.modes
+
+    def moved(scheme: str, scalars: int = 0, word: int = 8) -> float:
+        return turbulence_formulas.step_bytes(points, "phase-shift", scheme, scalars, word).value
+
+    # RK2: y 3 + 3, x and z 3 + 4, y 4 + 3 + 3 + 3; y 3 + 3, x and z 3 + 4, y 4 + 3 + 3.
+    assert moved("rk2") == (3 + 7 + 4 + 3 + 6 + 7 + 4) * column + 15 * mode
+    # Each of RK4's first three substeps also leaves the next velocities; sums are read three times and written three.
+    assert moved("rk4") == (3 + 3 * 6 + 4 * 7 + 4 * 4 + 3 * 3) * column + (3 + 6 + 9 + 9 + 6) * mode
+    assert moved("rk2", 1) == (6 * 4 + 4 * 6) * column + 5 * 4 * mode
+    assert 2 * moved("rk2", word=4) == moved("rk2")
+    x, z, y = (points[d] * np.log2(points[d]) for d in (0, 2, 1))
+    lines = 8 * 20 * 16 * 2.5 * x + 8 * kept.planes * 20 * 5 * z + 7 * kept.columns * 5 * y
+    assert turbulence_formulas.step_flops(points, "phase-shift", "rk2", 0).value == pytest.approx(2 * lines)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counts x86 instructions")

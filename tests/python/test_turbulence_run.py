@@ -18,7 +18,7 @@ from weft.bench import scaling_turbulence as scaling
 from weft.bench.scaling import strong_scaling
 from weft.cases import CaseError, TurbulenceCase, load
 from weft.cases.schema import named_cases, options, to_toml
-from weft.model import sources
+from weft.model import sources, turbulence_formulas
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "data" / "tgv" / "spectral_Re1600_512.gdiag"
 LEDGER = Path(__file__).resolve().parents[3] / "shared" / "ledger" / "scaling.json"
@@ -55,6 +55,14 @@ def test_a_run_leaves_a_record_tables_and_plots_that_agree(tmp_path) -> None:
     for parts in (timings["parts"], timings["breakdown"]):
         assert sum(p["mean_seconds"] for p in parts.values()) <= 1.001 * timings["profiled_seconds"]
     assert sources.read(tmp_path).terms.t_mpi == timings["breakdown"]["mpi"]["mean_seconds"]
+    moved = turbulence_formulas.step_bytes((24, 24, 24), "phase-shift", "rk2", 2, 8).value
+    shares = {limit["name"]: limit["share"] for limit in figures["limits"]}
+    step_bytes = shares["bandwidth"] * figures["bandwidth_bytes_per_second"] * timings["seconds_per_step"]
+    assert step_bytes == pytest.approx(moved)
+    assert shares["arithmetic"] == pytest.approx(
+        figures["step_flops_done"] / figures["peak_flops_per_second"] / timings["seconds_per_step"]
+    )
+    assert "binds" in done.stdout
     q = figures["batch"]
     assert figures["equation_9_bytes_per_rank"] == (8.5 + 2 * q) * 24**3 / 4 * 16
     assert 0.2 < figures["memory_bytes_per_rank"] / figures["equation_9_bytes_per_rank"] < 3  # two scalars more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.format import rate, seconds, size_text
 from weft.record import Record
-from weft.report.rows import Parts, Plot, Rows, machine_rows, reference_rows
+from weft.report.rows import Parts, Plot, Rows, limit_rows, limit_tiles, machine_rows, reference_rows
 
 
 def title(record: Record) -> str:
@@ -110,13 +110,14 @@ def result_rows(record: Record) -> Rows:
 
 
 def speed_rows(record: Record) -> Rows:
-    """Time of a step, and its rate."""
+    """Time of a step, its rate, and its limits."""
     figures, timings = record["figures"], record["timings"]
     median, best, speed = timings["seconds_per_step"], timings["best_step_seconds"], figures["grid_points_per_second"]
     if median and best and speed:
         return [
             ("step", f"{seconds(median)} median, {seconds(best)} best"),
             ("speed", f"{rate(speed, 'points/s')}   grid points over the median step"),
+            *limit_rows(figures.get("limits", [])),
         ]
     return []
 
@@ -134,6 +135,7 @@ def tiles(record: Record) -> Rows:
     if timings["seconds_per_step"]:
         found.append((seconds(timings["seconds_per_step"]), "per step (median)"))
         found.append((rate(figures["grid_points_per_second"] or 0.0, "points/s"), "grid points per second"))
+    found += limit_tiles(figures.get("limits", []))
     reynolds = history[-1].get("reynolds_taylor")
     if reynolds is not None:
         found.append((f"{reynolds:.3g}", "Taylor-scale Reynolds number at the end"))

@@ -164,6 +164,21 @@ def rates(device: Device, precision: str, comm: MPI.Intracomm) -> Rates:
     }
 
 
+LARGEST_BANDWIDTH_BYTES = 1 << 30  # on the host, unless WEFT_BANDWIDTH_BYTES asks for another number
+
+
+def rates_beside(device: Device, precision: str, comm: MPI.Intracomm) -> Rates | None:
+    """The rates of a host whose memory holds the fields of a finished run, which must not fail now: None for a GPU,
+    where less than twice the memory of the measurement is free, and for a wrong WEFT_BANDWIDTH_BYTES. (collective)"""
+    from weft import mpi
+
+    asked = os.environ.get("WEFT_BANDWIDTH_BYTES", "") or str(LARGEST_BANDWIDTH_BYTES)
+    usable = comm.allreduce(asked.isdecimal() and device.is_host, MPI.LAND)
+    if not usable or mpi.free_bytes_per_rank(device, comm) < comm.allreduce(2 * int(asked), MPI.MAX):
+        return None
+    return rates(device, precision, comm)
+
+
 def describe(comm: MPI.Intracomm, measure: bool) -> list[tuple[str, str]]:
     """The lines of `weft info`. (collective)"""
     settle_threads(comm)

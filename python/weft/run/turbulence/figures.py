@@ -6,7 +6,10 @@ import math
 
 from mpi4py import MPI
 
-from weft.record import Figures
+from weft.model import turbulence_formulas as formulas
+from weft.model.limits import limits
+from weft.record import Figures, Record
+from weft.run.machine import rates_beside
 from weft.run.record import memory_bytes
 from weft.run.turbulence.memory import equation_9_bytes, real_bytes
 from weft.run.turbulence.problem import Problem
@@ -38,3 +41,21 @@ def sizes(problem: Problem, began: Checkpoint | None) -> Figures:
             "ranks; GESTS section 5.1",
         },
     }
+
+
+def add_limits(problem: Problem, record: Record) -> None:
+    """Measures the host and adds the limits of a step; none where there is no room for it, or no step. (collective)"""
+    case, figures, seconds = problem.case, record["figures"], record["timings"]["seconds_per_step"]
+    if not seconds:
+        return
+    measured = rates_beside(problem.solver.device, case.precision, problem.comm)
+    if measured is None:
+        return
+    what = (case.points, case.dealiasing, case.time.scheme, len(case.scalars.schmidt))
+    moved, flops = formulas.step_bytes(*what, real_bytes(case)), formulas.step_flops(*what)
+    bandwidth, peak = measured["bandwidth_bytes_per_second"], measured["peak_flops_per_second"]
+    figures.update(measured)
+    figures["step_bytes"], figures["step_flops_done"] = moved.value, flops.value
+    figures["limits"] = limits(seconds, moved.value, bandwidth, flops.value, peak)
+    figures["formulas"]["step_bytes"] = f"{moved.text}; {moved.source}"
+    figures["formulas"]["step_flops_done"] = f"{flops.text}; {flops.source}"

@@ -28,7 +28,7 @@ from weft.run.interrupt import asked_to_stop
 from weft.run.pictures import Film, picture
 from weft.run.record import Display, Result, Stopwatch, breakdown, open_record
 from weft.run.stepping import Goal, after, compared, due, read_reference, steps_to, thinned
-from weft.run.turbulence.figures import sizes
+from weft.run.turbulence.figures import add_limits, sizes
 from weft.run.turbulence.output import Files, filled, write_fields
 from weft.run.turbulence.problem import Problem
 from weft.run.turbulence.profile import Profile
@@ -113,6 +113,9 @@ class Run:
         if case.output.movie and signal == 0:
             self.film.write(self.plane(np.empty((0, 0))), {})
         self.finish(step_seconds, seconds, profile)
+        if signal == 0:
+            self.display.phase("machine: measuring bandwidth and peak")
+            add_limits(self.problem, self.record)
         self.display.result(self.record)
         checkpoint = self.checkpoints.last if case.checkpoint.on_signal else ""
         return Result(self.record, signal=signal, checkpoint=checkpoint)
