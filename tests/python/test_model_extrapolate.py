@@ -126,6 +126,12 @@ def test_a_table_is_extrapolated_from_the_command_line(tmp_path: Path) -> None:
         ("ranks,points,solve\n1,10,2\n2,10\n", "line 3: 2 values"),
         ("ranks,points,solve\n1,10,2\n2,10,x\n", "not a row of numbers"),
         ("ranks,points,solve\n1,10,2\n2,30,1\n4,20,1\n", "give --points"),
+        ("ranks,points\n1,10\n2,10\n4,10\n", "a column of seconds"),
+        ("ranks,points,solve\n1,10,2\n2.5,10,1\n4,10,1\n", "line 3: ranks is 2.5"),
+        ("ranks,points,solve\n1,10,2\nnan,10,1\n4,10,1\n", "ranks is nan"),
+        ("ranks,points,solve\n1,10,2\n2,nan,1\n4,10,1\n", "a finite problem"),
+        ("ranks,points,solve\n1,inf,2\n2,inf,1\n4,inf,1\n", "a finite problem"),
+        ("ranks,points,solve,solve\n1,10,2,2\n2,10,1,2\n4,10,1,2\n", "'solve' more than once"),
         ("ranks,points,a,b\n2,10,2,0\n4,10,1,1\n8,10,1,1\n", "'b' is not above zero"),
     ],
 )
@@ -135,3 +141,31 @@ def test_tables_that_cannot_be_extrapolated_say_what_is_wrong(tmp_path: Path, te
     done = CliRunner().invoke(weft_command, ["model", "extrapolate", str(table), "--ranks", "16"])
     assert done.exit_code != 0
     assert wrong in str(done.exception) + done.output
+
+
+def test_a_table_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
+    table = tmp_path / "runs.csv"
+    table.write_bytes(b"ranks,solve\n1,\xff\xfe\n")
+    with pytest.raises(ModelError, match="not a table in text"):
+        extrapolate.read([table])
+
+
+@pytest.mark.parametrize("what", ["workload", "precision", "device"])
+def test_runs_of_several_programs_follow_no_common_law(what: str) -> None:
+    of = {"workload": "poisson", "precision": "double", "device": "a GPU"}
+    runs = [extrapolate.Run("", p, 1e6, {"solve": 8 / p}, of=of) for p in (1, 2, 4)]
+    assert extrapolate.program(runs).terms
+    with pytest.raises(ModelError, match=f"more than one {what}"):
+        extrapolate.program([*runs, extrapolate.Run("", 8, 1e6, {"solve": 1.0}, of=of | {what: "another"})])
+
+
+def test_more_ranks_than_points_are_refused() -> None:
+    runs = [extrapolate.Run("", p, 1000.0, {"solve": 8 / p}) for p in (1, 2, 4)]
+    made = extrapolate.program(runs)
+    assert extrapolate.results(made, 1000, 1000.0)
+    with pytest.raises(ModelError, match="less than one point for each of 1,001 ranks"):
+        extrapolate.results(made, 1001, 1000.0)
+    unknown = extrapolate.program(
+        extrapolate.with_sizes([extrapolate.Run("", p, None, {"t": 8 / p}) for p in (1, 2, 4)], "strong")
+    )
+    assert extrapolate.results(unknown, 4096, unknown.points_at(4096))

@@ -32,7 +32,8 @@ Scaling = Literal["strong", "weak"]
 class Run:
     """One run: ranks, points of the whole problem (None if not known), and seconds by term.
 
-    `messages` and `bytes` are those that a rank sends, as a mean over the ranks; None if they are not known.
+    `messages` and `bytes` are those that a rank sends, as a mean over the ranks; None if they are not known. `of` says
+    what two runs of one program have in common, by name; only records say so.
     """
 
     where: str
@@ -42,6 +43,7 @@ class Run:
     messages: float | None = None
     bytes: float | None = None
     notes: tuple[str, ...] = field(default=())
+    of: Mapping[str, object] = field(default_factory=dict)
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -65,23 +67,32 @@ def read_table(path: Path) -> list[Run] | None:
 
     Lines that begin with # are comments. None if the first column is not `ranks`, as in traces that are CSV files.
     """
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = csv.reader(line for line in file if line.strip() and not line.startswith("#"))
-        header = [name.strip() for name in next(lines, [])]
-        if header[:1] != ["ranks"]:
-            return None
-        runs = []
-        for row in lines:
-            where = f"{path}, line {lines.line_num}"
-            if len(row) != len(header):
-                raise ModelError(f"{where}: {len(row)} values, but the header has {len(header)} names")
-            try:
-                values = dict(zip(header, map(float, row), strict=True))
-                ranks = int(values.pop("ranks"))
-            except (ValueError, OverflowError):
-                raise ModelError(f"{where}: not a row of numbers: {','.join(row)}") from None
-            runs.append(Run(where, ranks, values.pop("points", None), values))
-    return runs
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = csv.reader(line for line in file if line.strip() and not line.startswith("#"))
+            header = [name.strip() for name in next(lines, [])]
+            if header[:1] != ["ranks"]:
+                return None
+            return [_of_row(f"{path}, line {lines.line_num}", header, row) for row in lines]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ModelError(f"{path}: not a table in text ({error})") from None
+
+
+def _of_row(where: str, header: Sequence[str], row: Sequence[str]) -> Run:
+    """The run in a row of a table."""
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise ModelError(f"{where}: the header has the name '{twice}' more than once")
+    if len(row) != len(header):
+        raise ModelError(f"{where}: {len(row)} values, but the header has {len(header)} names")
+    try:
+        values = dict(zip(header, map(float, row), strict=True))
+    except ValueError:
+        raise ModelError(f"{where}: not a row of numbers: {','.join(row)}") from None
+    ranks = values.pop("ranks")
+    if not ranks.is_integer():
+        raise ModelError(f"{where}: ranks is {ranks:g}, but must be a whole number")
+    return Run(where, int(ranks), values.pop("points", None), values)
 
 
 def _of_record(path: Path) -> Run:
@@ -102,7 +113,8 @@ def _of_record(path: Path) -> Run:
         points = float(options["grid"]) ** 3
     else:
         points = float(one.content["figures"]["elements"]) * (int(options["order"]) + 1) ** 3
-    return Run(one.where, run.ranks, points, terms)
+    of = {"workload": run.workload, "precision": options["precision"], "device": one.machine.device.name}
+    return Run(one.where, run.ranks, points, terms, of=of)
 
 
 def _of_trace(path: Path) -> Run:
@@ -207,14 +219,24 @@ def program(runs: Sequence[Run]) -> Program:
     """The terms of the runs, each with the law that cross-validation chooses.
 
     A term that is less than 0.1 % of the time of every run is left out. Raises ModelError for fewer distinct runs than
-    a law needs, and for terms that only some runs have.
+    a law needs, for terms that only some runs have, and for runs of several workloads, precisions or devices.
     """
+    for what in dict.fromkeys(name for run in runs for name in run.of):
+        several = sorted({str(run.of[what]) for run in runs if what in run.of})
+        if len(several) > 1:
+            raise ModelError(
+                f"the runs have more than one {what} ({', '.join(several)}), so no law holds for all of them"
+            )
     names = list(dict.fromkeys(name for run in runs for name in run.terms))
     totals = [math.fsum(run.terms.values()) for run in runs]
     ranks = [float(run.ranks) for run in runs]
-    if not runs or min(ranks) < 1 or any(not run.points or run.points <= 0 for run in runs):
-        raise ModelError("every run needs at least 1 rank and a problem of more than 0 points")
+    if not runs or min(ranks) < 1 or any(not 0 < (run.points or 0) < math.inf for run in runs):
+        raise ModelError("every run needs at least 1 rank and a finite problem of more than 0 points")
     size = [float(run.points or 0) / run.ranks for run in runs]
+    if not any(totals):
+        raise ModelError(
+            "the runs have no term with a time: a table needs a column of seconds besides ranks and points"
+        )
     traffic: dict[str, Fitted] = {}
     terms, notes = [], [note for run in runs for note in run.notes]
     for name in names:
@@ -275,7 +297,12 @@ def _by_messages(messages: Fitted, volumes: Fitted, runs: Sequence[Run]) -> Term
 
 
 def results(made: Program, ranks: int, points: float) -> list[Result]:
-    """The time and its terms at P ranks and a problem of this many points, with ranges and laws."""
+    """The time and its terms at P ranks and a problem of this many points, with ranges and laws.
+
+    Raises ModelError for fewer points than ranks, if no run has that few.
+    """
+    if points < ranks and all((run.points or 0) >= run.ranks for run in made.runs):
+        raise ModelError(f"a problem of {points:,.0f} points has less than one point for each of {ranks:,} ranks")
     found = made.at(ranks, points)
     inputs: dict[str, object] = {"runs": len(made.runs), "measured ranks": sorted({run.ranks for run in made.runs})}
     of = f"{ranks:,} ranks"

@@ -11,6 +11,8 @@ from weft.cli.bench import integers
 from weft.cli.model.shared import FACTOR, JSON, output
 from weft.model.result import Table
 
+MOST_RANKS = 10**12  # of a machine that somebody may think of
+
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN|TRACE|FILE.csv...")
@@ -39,6 +41,6 @@ def extrapolate(
     found = method.read(runs)
     made = method.program(method.with_sizes(found, scaling))
     results = []
-    for count in integers(ranks, "ranks", 1):
+    for count in integers(ranks, "ranks", 1, MOST_RANKS):
         results += method.results(made, count, points or made.points_at(count))
     output(Table("Extrapolation", results, list(made.notes)), json_file)
