@@ -25,6 +25,7 @@ from weft.model.result import ModelError
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 TEMPLATE = (files("weft.model") / "machines" / "template.toml").read_text()
+TESTED = '[errors.{}]\nvalue = 0.1\nsource = "runs"\ntested = {{ {} }}\n\n[constants]'
 
 
 def test_published_rows_are_projected_within_2_7_percent_in_the_mean() -> None:
@@ -374,6 +375,11 @@ def test_every_described_machine_loads_and_the_template_too() -> None:
         ("[device]", "[device", "not valid TOML"),
         ('kind = "fat-tree"', 'kind = "hypercube"', "topology.kind"),
         ("[links.network]", "[links.nearby]", "links"),
+        ("value = 0.9,", "value = 90,", "write 90 % as 0.9"),
+        ("[constants]", TESTED.format("poisson", "grid = [1, 2]"), "'grid', which is no size of poisson"),
+        ("[constants]", TESTED.format("turbulence", "order = [1, 2]"), "'order', which is no size of turbulence"),
+        ("[constants]", TESTED.format("poisson", "ranks = [2, 1]"), "largest ranks first"),
+        ("[constants]", TESTED.format("heat", "ranks = [1, 2]"), "errors.heat"),
     ],
 )
 def test_a_wrong_description_names_what_is_wrong(old: str, new: str, said: str) -> None:
@@ -422,6 +428,8 @@ def test_a_damaged_description_loads_or_is_refused_in_words(data: st.DataObject)
         (["poisson", "--machine", "titan", "--ranks", "99999"], "which has 18688 nodes"),
         (["poisson", "--machine", "titan", "--elements", "1" + "0" * 20], "use at most 172,334 elements per rank"),
         (["maxwell", "--machine", "titan", "--elements", "1" + "0" * 20], "GiB"),
+        (["maxwell", "--machine", "titan", "--elements", "1" + "0" * 400], "a number of 401 digits"),
+        (["turbulence", "--machine", "titan", "--grid", "1" + "0" * 400], "a number of 401 digits"),
         (["flow", "--machine", "titan", "--elements", "1" + "0" * 20], "GiB"),
         (["turbulence", "--machine", "titan", "--grid", "1" + "0" * 20], "GiB"),
         (["poisson", "--machine", "titan", "--ranks", "1" + "0" * 20], "which has 18688 nodes"),
@@ -432,6 +440,25 @@ def test_a_projection_that_makes_no_sense_says_why(arguments: list[str], said: s
     done = CliRunner().invoke(weft_command, ["model", "project", *arguments])
     assert done.exit_code != 0
     assert said in (done.output + str(done.exception))
+
+
+def test_more_ranks_than_can_be_looked_at_are_refused() -> None:
+    large = machine.with_number(machine.load("summit"), "nodes", 1e7)
+    with pytest.raises(ModelError, match="at most 10,000,000"):
+        project.poisson(large, 10_000_002)
+    assert project.turbulence(large, 12_000_000, grid=2**17, rows=96).seconds > 0
+
+
+def test_elements_that_only_an_absurd_memory_holds_are_projected_at_once() -> None:
+    large = machine.with_number(machine.load("summit"), "device.memory_bytes", 1e300)
+    assert project.poisson(large, 6, elements_per_rank=10**20 + 39).seconds > 1e9
+
+
+def test_a_huge_error_gives_a_range_that_says_nothing() -> None:
+    content = machine.load("summit").model_dump()
+    content["errors"]["poisson"]["value"] = 1e300
+    (first, *_) = project.results(machine.Machine.model_validate(content), lambda m: project.poisson(m, 6))
+    assert first.low < 1e-8 * first.value < 1e8 * first.value < first.high
 
 
 def test_the_command_prints_times_with_ranges_and_writes_json(tmp_path: object) -> None:

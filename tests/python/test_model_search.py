@@ -69,6 +69,14 @@ def test_a_problem_that_fits_nowhere_is_refused() -> None:
 def test_an_absurd_grid_is_refused_without_looking_for_its_divisors() -> None:
     with pytest.raises(ModelError, match="none of the 36 configurations fits"):
         search.search("turbulence", [machine.load("frontier")], grid=99999999999999999)
+    with pytest.raises(ModelError, match="grid is a number of 401 digits"):
+        search.search("turbulence", [machine.load("frontier")], grid=10**400)
+
+
+def test_more_ranks_than_can_be_looked_at_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MOST_RANKS", 100)
+    found = search.search("poisson", [machine.load("summit")], elements=10_000, order=3)
+    assert 50 < max(c.ranks for c in found.fitting) <= 100
 
 
 def test_the_command_searches_as_typed(tmp_path: Path) -> None:

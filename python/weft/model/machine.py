@@ -21,8 +21,11 @@ from weft.model import caches
 from weft.model.result import ModelError
 
 MOST_CONSTANTS = 3  # calibrated constants per machine, or per workload if workloads have their own
+MOST_EFFICIENT = 50.0  # data in caches move faster than memory streams, but not so much: larger shares are percentages
 NO_NETWORK = "no network"  # beginning of the sources of a network that was not measured
 WORKLOADS = ("poisson", "maxwell", "flow", "turbulence")
+# The sizes of a problem on which a projection depends, outside which its range widens.
+TESTED = {"turbulence": ("ranks", "grid"), "elements": ("ranks", "order", "points per rank")}
 Level = Literal["device", "node", "group", "network", "host"]
 # The sizes that describe a topology: fewest, most, and their meaning.
 SIZES: dict[str, tuple[int, int, str]] = {
@@ -254,6 +257,13 @@ class Accuracy(Number):
     basis: Literal["published rows", "held-out runs"] = "published rows"
     tested: dict[str, tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]]
 
+    @model_validator(mode="after")
+    def _sound(self) -> Accuracy:
+        wrong = [name for name, (low, high) in self.tested.items() if low > high]
+        if wrong:
+            raise ValueError(f"'tested' has the largest {wrong[0]} first, but must have the smallest first")
+        return self
+
 
 class Machine(Form):
     """A machine with one rank per device. `constants` holds the calibrated constants, three at most."""
@@ -270,7 +280,8 @@ class Machine(Form):
     constants: dict[str, Share] = {}
     traffic: dict[Literal["poisson", "maxwell", "flow"], Traffic] = {}  # by workload; else counted by formulas
     efficiency: dict[Literal["poisson", "maxwell", "flow"], Efficiency] = {}  # in place of stream_efficiency
-    errors: dict[str, Accuracy] = {}  # by workload, from rows or runs that were not used for calibration
+    # By workload, from rows or runs that were not used for calibration.
+    errors: dict[Literal["poisson", "maxwell", "flow", "turbulence"], Accuracy] = {}
 
     @model_validator(mode="after")
     def _sound(self) -> Machine:
@@ -289,6 +300,18 @@ class Machine(Form):
         zero = [n for n, c in self.constants.items() if c.value == 0 and n.endswith("efficiency")]
         if zero:
             raise ValueError(f"constant '{zero[0]}' is 0, but an efficiency must be above zero")
+        percent = [n for n, c in self.constants.items() if c.value > MOST_EFFICIENT and n.endswith("efficiency")]
+        if percent:
+            value = self.constants[percent[0]].value
+            raise ValueError(
+                f"constant '{percent[0]}' is {value:g}, but is a share: write {value:g} % as {value / 100:g}"
+            )
+        for workload, accuracy in self.errors.items():
+            foreign = sorted(
+                set(accuracy.tested) - set(TESTED["turbulence" if workload == "turbulence" else "elements"])
+            )
+            if foreign:
+                raise ValueError(f"'errors.{workload}.tested' has '{foreign[0]}', which is no size of {workload}")
         allowed = {*CONSTANTS, *(f"{workload}.{name}" for workload in WORKLOADS for name in CONSTANTS)}
         unknown = sorted(set(self.constants) - allowed)
         if unknown:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from weft.model import project
 from weft.model.machine import Machine, numbers_of, with_number
 from weft.model.project import OutOfMemoryError, Projection
-from weft.model.result import ModelError, require_positive
+from weft.model.project.exchanges import MOST_RANKS
+from weft.model.project.projection import at_least_one
+from weft.model.result import ModelError
 
 BATCHES = (1, 2, 3, 4)  # fields per all-to-all (Q of GESTS Eq. 9)
 STEPS = 1000  # number of steps for which node-hours are given
@@ -121,7 +123,7 @@ def _jobs(
         return
     paths = ("direct", "staged") if machine.links.host is not None else ("direct",)
     for ranks in rank_counts(machine, most_nodes):
-        if ranks <= size["elements"]:
+        if ranks <= min(size["elements"], MOST_RANKS):
             each = -(-size["elements"] // ranks)
             for path, schedule in itertools.product(paths, ("pairwise", "crystal") if ranks > 1 else ("pairwise",)):
                 yield ranks, {"order": size["order"], "elements_per_rank": each, "path": path, "schedule": schedule}
@@ -141,7 +143,7 @@ def search(
     `size` is `grid` for turbulence, and `elements` (of the whole mesh) and `order` for the other workloads. Raises
     ModelError if no configuration fits.
     """
-    require_positive(**size)
+    at_least_one(**size)
     fitting, too_large = [], 0
     given = {} if precision is None else {"precision": precision}
     function: Callable[..., Projection] = getattr(project, workload)

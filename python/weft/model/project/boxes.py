@@ -28,10 +28,12 @@ def near_cube(count: int) -> tuple[int, int, int]:
     return best
 
 
+MOST_FACTORED = 10**9  # elements whose factors are looked for; of more, every box is about the same
+
+
 def box_of(elements: int) -> tuple[int, int, int]:
     """A box of `elements` elements if they have three similar factors, else a nearly cubic box of about this size."""
-    exact = near_cube(elements)
-    if exact[0] <= 2 * exact[2]:
+    if elements <= MOST_FACTORED and (exact := near_cube(elements))[0] <= 2 * exact[2]:
         return exact
     side = max(1, round(elements ** (1 / 3)))
     return (side, side, max(1, round(elements / side**2)))

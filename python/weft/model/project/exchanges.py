@@ -9,6 +9,9 @@ from typing import Literal
 from weft.model.fabric import fabric
 from weft.model.machine import Machine
 from weft.model.project.boxes import Halo, crystal_points, halo
+from weft.model.result import ModelError
+
+MOST_RANKS = 10_000_000  # the neighbours of each rank are looked at: with these, it takes a quarter of a minute
 
 Path = Literal["direct", "staged"]
 Schedule = Literal["pairwise", "crystal"]
@@ -17,7 +20,12 @@ Schedule = Literal["pairwise", "crystal"]
 def halo_of(
     machine: Machine, ranks: int, box: tuple[int, int, int], order: int, *, corners: bool, periodic: bool
 ) -> Halo:
-    """The halo of a job on a machine, with the groups that its nodes are placed on."""
+    """The halo of a job on a machine, with the groups that its nodes are placed on.
+
+    Raises ModelError for more than MOST_RANKS ranks.
+    """
+    if ranks > MOST_RANKS:
+        raise ModelError(f"{ranks:,} ranks, but workloads on elements are projected on at most {MOST_RANKS:,}")
     groups = fabric(machine, ranks).groups
     return halo(ranks, box, order, machine.ranks_per_node, corners=corners, periodic=periodic, groups=groups)
 

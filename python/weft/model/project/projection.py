@@ -51,8 +51,13 @@ def elements_of(size: Mapping[str, float]) -> int:
     return round(size["points per rank"] / (size["order"] + 1) ** 3)
 
 
+MOST = 10**100  # larger sizes are not even numbers that a floating-point type holds
+
+
 def at_least_one(**values: int) -> None:
-    """Raises ModelError naming the first of these options that is below 1."""
+    """Raises ModelError naming the first of these options that is below 1, or absurdly large."""
     for name, value in values.items():
         if value < 1:
             raise ModelError(f"{name} is {value}, but must be at least 1")
+        if value > MOST:
+            raise ModelError(f"{name} is a number of {len(str(value))} digits, which fits on no machine")

@@ -11,6 +11,7 @@ from weft.model.project.projection import Projection, elements_of
 from weft.model.result import Result, exact
 
 METHOD = "project"
+WIDEST = math.log(1e9)  # a range of a factor of a billion both ways says that nothing is known
 UNMEASURED = 1.0  # more time that transforms may take at lengths of a kind that was not measured, as a share
 
 CONSTANTS_OF = {
@@ -78,7 +79,7 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
         range_is = range_is or "transforms of another kind"
     if name in machine.errors:
         accuracy = machine.errors[name]
-        width = math.log1p(accuracy.value) * widening(central.size, accuracy.tested)
+        width = min(math.log1p(accuracy.value) * widening(central.size, accuracy.tested), WIDEST)
         low, high = low * math.exp(-width), high * math.exp(width)
         share = "95 %" if accuracy.basis == "published rows" else "90 %"
         range_is = f"{share} of {accuracy.basis}"
