@@ -599,8 +599,8 @@ def test_a_base_keeps_what_was_not_measured(tmp_path: Path) -> None:
     made = calibrate.calibrate(read([path]), summit)
     assert made.links == summit.links
     assert made.topology == summit.topology
-    assert made.constant("exchange_factor", "poisson") == summit.constant("exchange_factor")
-    assert made.constant("stream_efficiency", "poisson") != summit.constant("stream_efficiency")
+    assert made.constant("exchange_factor", "poisson") == summit.constant("exchange_factor", "poisson")
+    assert made.constant("stream_efficiency", "poisson") != summit.constant("stream_efficiency", "poisson")
     assert project.poisson(made, 48, order=7, elements_per_rank=4096).seconds > 0
     assert made.device.name == "its GPU"
     assert made.device.memory_bytes.value == 4e10

@@ -355,6 +355,28 @@ def test_an_uncalibrated_machine_says_so_and_gives_a_range() -> None:
 # --- machine descriptions ------------------------------------------------------------------------------------------
 
 
+def test_the_range_of_a_constant_holds_all_machines_that_are_calibrated() -> None:
+    for name in comparison.MACHINES:
+        described = machine.load(name)
+        workload = comparison.rows_of(name)[0].workload
+        bare = described.model_copy(update={"constants": {}})
+        for key, share in described.constants.items():
+            constant = key.rpartition(".")[2]
+            low, high = bare.constant_range(constant, workload)
+            assert low <= share.value <= high, (name, constant)
+            low, high = machine.CONSTANTS[constant][1:]
+            assert low <= machine.CONSTANTS[constant][0] <= high
+
+
+def test_a_constant_that_one_workload_was_calibrated_on_leaves_the_others_their_range() -> None:
+    jobs = {"summit": lambda m: project.maxwell(m, 1), "titan": lambda m: project.poisson(m, 1, elements_per_rank=1000)}
+    for name, job in jobs.items():
+        described = machine.load(name)
+        found = project.results(described, job)[0]
+        assert found.low < found.value < found.high
+        assert "stream_efficiency" in project.notes(described, job(described).workload)[0]
+
+
 def test_every_described_machine_loads_and_the_template_too() -> None:
     assert set(machine.names()) >= {"summit", "spock", "crusher", "frontier", "titan", "alvis"}
     for name in machine.names():

@@ -195,14 +195,21 @@ def calibrate_hipbone(machine: Machine, foms: dict[int, float]) -> dict[str, flo
 
 
 def calibrations() -> dict[str, Callable[[], dict[str, float]]]:
-    """The calibrations that determine the constants in the descriptions, by machine."""
+    """The calibrations that determine the constants in the descriptions, by machine.
+
+    Constants that several workloads have are those of the workload that was measured.
+    """
+
+    def of(workload: str, found: dict[str, float]) -> dict[str, float]:
+        return {f"{workload}.{name}": value for name, value in found.items()}
+
     hipbone_machines = {
-        name: (lambda name=name: calibrate_hipbone(load(name), poisson_foms(name)))
+        name: (lambda name=name: of("poisson", calibrate_hipbone(load(name), poisson_foms(name))))
         for name in published.HIPBONE_TABLE_2
     }
     return {
         **hipbone_machines,
         "frontier": lambda: calibrate_frontier(load("frontier")),
         "frontier-cpu": lambda: calibrate_turbulence(load("frontier-cpu"), published.GESTS_CPU_CALIBRATION),
-        "titan": lambda: calibrate_maxwell(load("titan")),
+        "titan": lambda: of("maxwell", calibrate_maxwell(load("titan"))),
     }

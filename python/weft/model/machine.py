@@ -384,9 +384,11 @@ class Machine(Form):
         return next((key for key in (f"{workload}.{name}", name) if key in self.constants), None)
 
     def constant_range(self, name: str, workload: str = "") -> tuple[float, float]:
-        """The range of a constant: a single value if it is calibrated, else the range in `CONSTANTS`."""
+        """The range of a constant: a single value if it is calibrated, else that of all machines that are."""
         value = self.constant(name, workload)
-        return CONSTANTS[name][1:] if self.key(name, workload) is None else (value, value)
+        if self.key(name, workload) is not None:
+            return value, value
+        return RANGES_OF.get(f"{workload}.{name}", CONSTANTS[name][1:])
 
     def require(self, ranks: int) -> None:
         """Raises ModelError if the machine has fewer ranks than this."""
@@ -400,7 +402,7 @@ class Machine(Form):
 
 
 # Name: (default, low, high). docs/model-project.md explains each constant. The defaults are those of the machine that
-# the published tables calibrate best; the ranges span the calibrated machines.
+# the published tables calibrate best; the ranges span the calibrated machines, which a test checks.
 CONSTANTS: dict[str, tuple[float, float, float]] = {
     "stream_efficiency": (0.93, 0.8, 1.0),  # share of the streaming bandwidth that the solver's kernels reach
     "split_overhead": (0.03, 0.0, 0.06),  # extra time of an operator split in three for overlap
@@ -410,12 +412,14 @@ CONSTANTS: dict[str, tuple[float, float, float]] = {
     "exchange_factor": (0.8, 0.2, 1.4),
     # Share of a rank's network bandwidth reached in all-to-alls, where no link has a measured rate for them.
     "network_efficiency": (0.6, 0.3, 1.0),
-    "strided_efficiency": (0.16, 0.1, 0.5),  # share of the streaming bandwidth reached by strided FFTs
+    "strided_efficiency": (0.16, 0.1, 0.65),  # share of the streaming bandwidth reached by strided FFTs
     "kernel_efficiency": (0.6, 0.3, 1.0),  # share of the streaming bandwidth reached by packing, pointwise kernels
     # Extra time of these kernels per 1000 points of a brick's side N / P_c.
-    "brick_overhead": (0.0, 0.0, 1.5),
-    "exchange_efficiency": (0.6, 0.3, 1.0),  # share of the network bandwidth reached in gather-scatters over faces
+    "brick_overhead": (0.0, 0.0, 1.6),
+    "exchange_efficiency": (0.6, 0.25, 1.0),  # share of the network bandwidth reached in gather-scatters over faces
 }
+# Where the machines that a workload calibrates are apart from the others: NekCEM's kernels on Titan reach 0.13.
+RANGES_OF = {"maxwell.stream_efficiency": (0.12, 1.0)}
 
 
 def names() -> list[str]:
