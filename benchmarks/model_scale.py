@@ -170,9 +170,6 @@ def place(name: str, ranks: int) -> Place:
     """A machine, with more groups, leaves or routers if the job needs them."""
     machine = load(name)
     topology = machine.topology
-    if name == "frontier-cpu":
-        topology = load("frontier").topology  # the same network
-        machine = machine.model_copy(update={"topology": topology})
     assert topology is not None
     nodes = -(-ranks // machine.ranks_per_node)
     sizes, link = topology.sizes, topology.link_bytes_per_second

@@ -377,6 +377,14 @@ def test_a_constant_that_one_workload_was_calibrated_on_leaves_the_others_their_
         assert "stream_efficiency" in project.notes(described, job(described).workload)[0]
 
 
+def test_the_processors_of_frontier_share_its_global_links() -> None:
+    gpus, processors = machine.load("frontier"), machine.load("frontier-cpu")
+    own = processors.links.network.all_to_all_bytes_per_second
+    assert own is not None
+    assert all_to_all_rate(processors, 64 * 64) == own.value
+    assert 64 * all_to_all_rate(processors, 64 * 8192) == pytest.approx(8 * all_to_all_rate(gpus, 8 * 8192))
+
+
 def test_every_described_machine_loads_and_the_template_too() -> None:
     assert set(machine.names()) >= {"summit", "spock", "crusher", "frontier", "titan", "alvis"}
     for name in machine.names():
