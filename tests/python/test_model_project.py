@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.cli.main import weft_command
-from weft.model import calibration, comparison, machine, project, published, sensitivity
+from weft.model import calibration, comparison, comparison_tables, machine, project, published, sensitivity
 from weft.model.fabric import fabric
 from weft.model.project.boxes import crystal_points, halo, near_cube
 from weft.model.project.grids import all_to_all_rate, all_to_all_seconds, turbulence_memory_gib
@@ -383,6 +383,12 @@ def test_the_processors_of_frontier_share_its_global_links() -> None:
     assert own is not None
     assert all_to_all_rate(processors, 64 * 64) == own.value
     assert 64 * all_to_all_rate(processors, 64 * 8192) == pytest.approx(8 * all_to_all_rate(gpus, 8 * 8192))
+
+
+def test_links_from_the_same_paper_count_as_calibrated() -> None:
+    keys = comparison_tables.measured(machine.load("frontier"), "GESTS")
+    own = {"links.network.all_to_all_bytes_per_second", "topology.link_bytes_per_second", "topology.packed_nodes"}
+    assert own <= set(keys)
 
 
 def test_every_described_machine_loads_and_the_template_too() -> None:

@@ -111,23 +111,28 @@ def by_machine(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     for name in comparison.MACHINES:
         machine, of = load(name), [r for r in rows if r.machine == name]
         predicted = len(comparison.predicted(of))
-        workload = of[0].workload
+        workload, accuracy = of[0].workload, machine.errors[of[0].workload]  # type: ignore[index]
         constants = ", ".join(f"{n} = {c.value:.4g}" for n, c in machine.constants.items())
         found.append(
             (
                 machine.title, constants, str(len(measured(machine, PAPER_OF[workload]))), str(len(of) - predicted),
-                str(predicted), f"{100 * machine.errors[workload].value:.1f} %",
+                str(predicted), f"{100 * accuracy.value:.1f} %",
             )
         )  # fmt: skip
     return found
 
 
 def measured(machine: Machine, paper: str) -> list[str]:
-    """The numbers of device and links that a paper measured or states: they count as calibrated on it."""
+    """The numbers of device, links and network that a paper measured or states: they count as calibrated on it.
+
+    The sizes of a topology, which describe the hardware, are not among them.
+    """
     return [
         key
         for key, (_, source) in numbers_of(machine).items()
-        if paper in source and key.startswith(("device", "links"))
+        if paper in source
+        and key.startswith(("device", "links", "topology"))
+        and not key.startswith(("topology.sizes", "topology.widths"))
     ]
 
 
