@@ -213,10 +213,17 @@ def test_readings_of_the_all_to_alls_project_the_same_steps(monkeypatch: pytest.
 
 def test_assumed_numbers_are_halved_and_doubled() -> None:
     found = [c for c in sensitivity.changes("spock") if c.key == "device.kernel_seconds"]
-    assert [c.factor for c in found] == [0.5, 2.0]
+    assert [c.to / c.value for c in found] == [0.5, 2.0]
     assert all(c.published is not None and 0 < c.published < 0.01 and c.default > c.published for c in found)
     done = CliRunner().invoke(weft_command, ["model", "machines", "--sensitivity", "titan"], catch_exceptions=False)
     assert "ASSUMED NUMBER" in done.output
+
+
+def test_start_values_and_an_assumed_zero_are_changed_too() -> None:
+    found = {(c.key, c.to): c for c in sensitivity.changes("frontier-cpu")}
+    assert found["constants.brick_overhead", 1.6].published
+    assert found["poisson.stream_efficiency (start value)", 0.8].default > 0
+    assert not any(key.startswith("turbulence.") for key, _ in found)  # all of its constants are calibrated
 
 
 def test_every_number_of_a_machine_can_be_named_and_changed() -> None:

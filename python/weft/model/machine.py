@@ -492,6 +492,8 @@ def with_number(machine: Machine, key: str, value: float) -> Machine:
     """The machine with another value of a number that `numbers_of` lists."""
     content = machine.model_dump()
     *path, last = key.split(".")
+    if key.startswith("constants."):  # whose names may contain the workload
+        path, last = path[:1], key.partition(".")[2]
     form: Any = content
     for part in path:
         form = form[part]

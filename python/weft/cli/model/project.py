@@ -203,14 +203,15 @@ def _options_of_runs(runs: Sequence[Run], workload: str, given: set[str]) -> dic
 
 
 @click.command("machines")
-@click.option("--sensitivity", is_flag=True, help="Halve and double every assumed number, and print what that changes.")
+@click.option("--sensitivity", is_flag=True, help="Change every assumed number, and print what that changes.")
 @click.argument("names", nargs=-1, metavar="[NAME|FILE]...")
 def machines_command(sensitivity: bool, names: tuple[str, ...]) -> None:
     """List the machines that weft describes, or print every number of the named ones with its source.
 
-    With --sensitivity, every number with the source "assumed" is halved and doubled. The columns are: the largest
-    change among the projections of the machine's published rows, the mean error of these projections, and the largest
-    change among weft's workloads at default sizes on 1 and on 64 nodes.
+    With --sensitivity, every number with the source "assumed" is halved and doubled, and every constant that is not
+    calibrated on the machine goes from its start value to either end of its range. The columns are: the largest change
+    among the projections of the machine's published rows, the mean error of these projections, and the largest change
+    among weft's workloads at default sizes on 1 and on 64 nodes.
     """
     from weft.format import table
     from weft.model import machine as machines
@@ -268,14 +269,14 @@ def _sensitivity(names: tuple[str, ...]) -> str:
         return "-" if value is None else f"{100 * value:.2f} %"
 
     rows = [(
-        "MACHINE", "ASSUMED NUMBER", "VALUE", "FACTOR", "CHANGE OF PUBLISHED ROWS", "THEIR MEAN ERROR",
+        "MACHINE", "ASSUMED NUMBER", "VALUE", "CHANGED TO", "CHANGE OF PUBLISHED ROWS", "THEIR MEAN ERROR",
         "CHANGE AT DEFAULT SIZES", "LARGEST FOR",
     )]  # fmt: skip
     for name in names:
         for c in changes(name):
             rows.append(
                 (
-                    c.machine, c.key, f"{c.value:.4g}", f"{c.factor:g}", share(c.published), share(c.mean_error),
+                    c.machine, c.key, f"{c.value:.4g}", f"{c.to:.4g}", share(c.published), share(c.mean_error),
                     share(c.default), c.at if c.default > 0 else "-",
                 )
             )  # fmt: skip
