@@ -192,6 +192,24 @@ def test_an_odd_length_among_even_ones_gets_a_note(tmp_path: Path) -> None:
     assert not any("odd length" in note for note in project.notes(made, "turbulence", even))
 
 
+def test_a_length_beyond_those_of_few_runs_and_a_network_without_topology_get_notes(tmp_path: Path) -> None:
+    paths = [run(tmp_path, "turbulence", 1, grid=grid) for grid in (64, 128)]
+    made = calibrate.calibrate(read([*paths, write(tmp_path / "messages", PINGPONG, "pingpong.json")]))
+    few, many = ([project.turbulence(made, ranks, grid=grid).size] for ranks, grid in ((1, 96), (64, 256)))
+    said = "\n".join(project.notes(made, "turbulence", many))
+    assert "measured at 64 to 128 points: those of 256" in said
+    assert "no topology" in said
+    assert not any("those of 96" in note or "topology" in note for note in project.notes(made, "turbulence", few))
+
+
+def test_a_run_on_three_ranks_of_two_nodes_counts_both(tmp_path: Path) -> None:
+    path = run(tmp_path, "turbulence", 3, grid=48, batch=1)
+    content = json.loads((path / "run.json").read_text())
+    content["machine"] |= {"ranks_per_node": 2, "processors": 2}
+    write(path, content)
+    assert calibrate.calibrate(read([path])).nodes.value == 2
+
+
 def test_the_range_of_lengths_of_an_unmeasured_kind_holds_twice_their_transforms(tmp_path: Path) -> None:
     made = calibrate.calibrate(read([run(tmp_path, "turbulence", 1, grid=grid) for grid in (64, 90, 96, 120)]))
     for grid, kind in ((75, "odd"), (84, "prime factor 7"), (72, ""), (80, "")):
@@ -326,6 +344,21 @@ def test_ranks_that_shared_processors_get_a_note(tmp_path: Path) -> None:
     alone = cached(tmp_path, "maxwell", 7, 216)
     done = command("calibrate", alone, path, "--output", tmp_path / "mine.toml")
     assert "note: " in done.output, done.output
+
+
+def test_runs_of_several_precisions_or_caches_get_a_note(tmp_path: Path) -> None:
+    paths = [
+        run(tmp_path / precision, "poisson", 1, order=7, elements_per_rank=512, precision=precision)
+        for precision in ("double", "single")
+    ]
+    assert calibrate.notes(read(paths[:1])) == []
+    assert "several precisions (double, single)" in calibrate.notes(read(paths))[0]
+    for path, size in zip(paths, (2**24, 2**25), strict=True):
+        content = json.loads((path / "run.json").read_text())
+        content["case"]["precision"] = "double"
+        content["machine"]["caches"] = {"count": 1, "bytes": size}
+        write(path, content)
+    assert "different last-level caches (1 of 16 MiB, 1 of 32 MiB)" in calibrate.notes(read(paths))[0]
 
 
 def test_one_size_and_order_gives_one_efficiency(tmp_path: Path) -> None:

@@ -59,7 +59,24 @@ def _checked(evidence: Sequence[Evidence], base: Machine | None, title: str | No
 
 def notes(evidence: Sequence[Evidence]) -> list[str]:
     """Reasons why measurements are unfit for predictions."""
-    return [
+    found = []
+    of: dict[str, set[str]] = {}
+    for run in (run_of(e) for e in evidence if e.kind == "run"):
+        of.setdefault(run.workload, set()).add(str(run.options["precision"]))
+    for workload, precisions in of.items():
+        if len(precisions) > 1:
+            found.append(
+                f"runs of {workload} have several precisions ({', '.join(sorted(precisions))}), and one rate per byte "
+                "counts for all: calibrate each by itself if their errors differ"
+            )
+    caches = {(e.machine.caches.count, e.machine.caches.bytes) for e in evidence if e.machine.caches.count}
+    if len(caches) > 1:
+        nodes = ", ".join(f"{count} of {size / 2**20:.4g} MiB" for count, size in sorted(caches))
+        found.append(
+            f"the measurements were made on nodes with different last-level caches ({nodes}), so on several machines: "
+            f"those of {evidence[0].path} count"
+        )
+    return found + [
         f"{e.path}: {e.machine.ranks_per_node} rank{'s' * (e.machine.ranks_per_node > 1)} of "
         f"{e.machine.threads_per_rank} thread{'s' * (e.machine.threads_per_rank > 1)} shared "
         f"{e.machine.node_processors} processor{'s' * (e.machine.node_processors > 1)}: its times are not those of "
@@ -118,7 +135,7 @@ def _skeleton(evidence: Sequence[Evidence], base: Machine | None, title: str | N
     per_node = max(e.machine.ranks_per_node for e in evidence)
     if first.machine.device.backend == "host":  # a rank may run on every core
         per_node = max(per_node, first.machine.processors // first.machine.threads_per_rank)
-    nodes = max(1, *(e.ranks // e.machine.ranks_per_node for e in evidence))
+    nodes = max(-(-e.ranks // e.machine.ranks_per_node) for e in evidence)
     return {
         "title": title or f"{device} (measured)",
         "nodes": {"value": nodes, "source": first.where},

@@ -123,6 +123,15 @@ def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] 
             for n in sorted(grids)
             if not transforms.has_parity(n)
         ]
+        if workload not in machine.errors:  # else a range that widens outside the tested grids says so
+            first, last = transforms.points[0], transforms.points[-1]
+            found += [
+                f"transforms were measured at {first:,} to {last:,} points: those of {n:,} take the nearest one's rate"
+                for n in sorted(grids)
+                if not first <= n <= last
+            ]
+    if machine.topology is None and any(size["ranks"] > machine.ranks_per_node for size in sizes):
+        found.append(f"no topology of {machine.title} is described: links that switches share limit nothing")
     missing = [n for n in constants_of(machine, workload) if machine.key(n, workload) is None]
     if missing:
         found.append(
