@@ -31,7 +31,8 @@ RESULTS = Path(__file__).parent / "results" / "all_to_all_readings.json"
 RATE = "links.network.all_to_all_bytes_per_second"
 FEWEST, MOST = 64, 4096  # nodes of the all-to-alls between groups whose global links are not full
 OUTLIER = "16: 8192^3, 512 nodes, 1 x 4096"
-Law = Callable[[float, float], float]  # byte/s per rank, of the number of nodes and the bytes of a message
+# Byte/s per rank, of the number of nodes, the bytes of a message, and the rows of the process grid.
+Law = Callable[[float, float, int], float]
 
 
 def measured() -> list[AllToAll]:
@@ -46,18 +47,37 @@ def rate_of(row: AllToAll) -> float:
 
 def _fastest(rows: Sequence[AllToAll]) -> Law:
     value = all_to_all_rate(rows)
-    return lambda nodes, message: value
+    return lambda nodes, message, count: value
 
 
 def _median(rows: Sequence[AllToAll]) -> Law:
     value = float(np.median([rate_of(r) for r in rows]))
-    return lambda nodes, message: value
+    return lambda nodes, message, count: value
 
 
 def _power(rows: Sequence[AllToAll]) -> Law:
     nodes = np.log([r.nodes for r in rows])
     slope, start = np.polyfit(nodes, np.log([rate_of(r) for r in rows]), 1)
-    return lambda nodes, message: float(np.exp(start + slope * np.log(nodes)))
+    return lambda nodes, message, count: float(np.exp(start + slope * np.log(nodes)))
+
+
+def _at_nodes(rows: Sequence[AllToAll]) -> Law:
+    """The fastest at each number of nodes; between them, and beyond the ends, by the logarithm of the number."""
+    fastest: dict[int, float] = {}
+    for r in sorted(rows, key=lambda r: r.nodes):
+        fastest[r.nodes] = max(rate_of(r), fastest.get(r.nodes, 0.0))
+    at, rates = np.log(list(fastest)), list(fastest.values())
+    return lambda nodes, message, count: float(np.interp(np.log(nodes), at, rates))
+
+
+def _by_rows(reading: Callable[[Sequence[AllToAll]], Law]) -> Callable[[Sequence[AllToAll]], Law]:
+    """One law for process grids of one row (Tables 10 and 14), and one for several rows (Tables 12 and 13)."""
+
+    def made(rows: Sequence[AllToAll]) -> Law:
+        one, several = (reading([r for r in rows if (r.rows == 1) == single]) for single in (True, False))
+        return lambda nodes, message, count: (one if count == 1 else several)(nodes, message, count)
+
+    return made
 
 
 def _inverse(rows: Sequence[AllToAll], terms: Callable[[float, float], list[float]]) -> Law:
@@ -65,7 +85,7 @@ def _inverse(rows: Sequence[AllToAll], terms: Callable[[float, float], list[floa
     rates = np.array([rate_of(r) for r in rows])
     design: NDArray[np.float64] = np.array([terms(r.nodes, r.message * 2**20) for r in rows])
     found, _ = nnls(design * rates[:, None], np.ones(len(rows)))
-    return lambda nodes, message: float(1 / (found @ np.array(terms(nodes, message))))
+    return lambda nodes, message, count: float(1 / (found @ np.array(terms(nodes, message))))
 
 
 READINGS: dict[str, Callable[[Sequence[AllToAll]], Law]] = {
@@ -76,6 +96,8 @@ READINGS: dict[str, Callable[[Sequence[AllToAll]], Law]] = {
     "latency and rate, and the logarithm of the nodes": lambda rows: _inverse(
         rows, lambda nodes, message: [1, 1 / message, np.log2(nodes / FEWEST)]
     ),
+    "two rates, for one row and for several: as the first line": _by_rows(_fastest),
+    "one row and several apart: fastest at each number of nodes, between them by its logarithm": _by_rows(_at_nodes),
 }
 
 
@@ -84,7 +106,7 @@ def held_out(reading: Callable[[Sequence[AllToAll]], Law]) -> float:
     rows, errors = measured(), []
     for table in {r.table for r in rows}:
         law = reading([r for r in rows if r.table != table])
-        errors += [abs(law(r.nodes, r.message * 2**20) / rate_of(r) - 1) for r in rows if r.table == table]
+        errors += [abs(law(r.nodes, r.message * 2**20, r.rows) / rate_of(r) - 1) for r in rows if r.table == table]
     return float(np.mean(errors))
 
 
@@ -92,12 +114,12 @@ def projected(law: Law) -> list[Row]:
     """The time steps on Frontier's GPUs, each with the rate that a law gives for its nodes and its messages."""
     machine = load("frontier")
     gests = {r.ranks_and_shape: r for n in (2, 3, 5, 6, 7) for r in getattr(published, f"GESTS_TABLE_{n}")}
-    shapes = [(r.nodes, r.grid, r.columns) for r in gests.values()]
-    shapes += [(nodes, grid, 8 * nodes) for grid, nodes in published.GESTS_SLABS_STRONG]
+    shapes = [(r.nodes, r.grid, r.rows, r.columns) for r in gests.values()]
+    shapes += [(nodes, grid, 1, 8 * nodes) for grid, nodes in published.GESTS_SLABS_STRONG]
     found = []
-    for place, (nodes, grid, columns) in enumerate(shapes):
+    for place, (nodes, grid, count, columns) in enumerate(shapes):
         message = 4 * grid**3 / (8 * nodes) / columns
-        value = law(min(max(nodes, FEWEST), MOST), message)
+        value = law(min(max(nodes, FEWEST), MOST), message, count)
         found.append(comparison.gests_rows("frontier", with_number(machine, RATE, value))[place])
     return comparison.predicted(found)
 
@@ -121,9 +143,9 @@ def main() -> None:
     for name, reading in READINGS.items():
         add(name, held_out(reading), reading(measured()))
     best = minimize_scalar(
-        lambda rate: _largest(projected(lambda nodes, message: rate)), bounds=(6e9, 9e9), options={"xatol": 1e7}
+        lambda rate: _largest(projected(lambda nodes, message, count: rate)), bounds=(6e9, 9e9), options={"xatol": 1e7}
     ).x
-    add(f"{best / 1e9:.2f} GB/s, fitted to the largest error of the steps themselves", None, lambda n, m: best)
+    add(f"{best / 1e9:.2f} GB/s, fitted to the largest error of the steps themselves", None, lambda n, m, c: best)
     text = markdown_table(head, body)
     print(text)
     write_json(RESULTS, results)
