@@ -197,6 +197,14 @@ def test_the_page_has_the_tables_of_today() -> None:
     assert text == written.page(text), "run: python benchmarks/published_tables.py"
 
 
+def test_the_page_has_the_times_on_a_gpu_beside_projections_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    written = importlib.import_module("gpu_projections")
+    text = written.PAGE.read_text()
+    assert text == written.page(text), "run: python benchmarks/gpu_projections.py"
+    assert {row.workload for row in written.rows()} == {"poisson", "maxwell", "turbulence"}
+
+
 def test_readings_of_the_all_to_alls_project_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     readings = importlib.import_module("all_to_all_readings")
