@@ -23,6 +23,17 @@ def raised(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
+OUTPUT = "standard output"  # the name of stdout in errors
+
+
+def say(text: str) -> None:
+    """Writes a line to stdout at once; raises an OSError that names stdout if it cannot be written."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, OUTPUT) from None
+
+
 def tell(text: str) -> None:
     """Writes a line to stderr, after flushing stdout.
 

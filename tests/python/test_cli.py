@@ -322,6 +322,41 @@ def test_output_to_an_ascii_terminal_respells_characters_that_it_lacks() -> None
     assert spelled == {"ascii": "3 us of 2 ... ?\n", "utf-8": "3 µs of 2 … \u2603\n"}
 
 
+def shell(command: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command line of the shell, in which "$@" are the words of ``weft``."""
+    return finish(start(["bash", "-c", command, "bash", *weft_command(*words)]))
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_a_run_whose_output_is_closed_writes_its_record_and_nothing_into_it(closed: str, tmp_path) -> None:
+    done = shell(f'"$@" {closed}', "run", "poisson", *SMALL, "--output", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["figures"]["iterations"] > 0
+
+
+def test_an_error_whose_output_is_closed_is_told_on_stderr_with_its_exit_code(tmp_path) -> None:
+    done = shell('"$@" >&-', "run", "poisson", "--order", "99")
+    assert done.returncode == 2
+    assert said(done) == 1
+    assert "'order'" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], ["cases", "flow"], ["run", "poisson", *SMALL]])
+def test_output_that_cannot_be_written_is_one_line_and_an_exit_code(words: list[str], tmp_path) -> None:
+    if words[0] == "run":
+        words = [*words, "--output", str(tmp_path / "out")]
+    done = shell('"$@" >/dev/full', *words)
+    assert done.returncode == 1
+    assert done.stderr == "weft: standard output: No space left on device\n"
+
+
+def test_a_reader_that_leaves_early_ends_a_command_in_silence() -> None:
+    done = shell('"$@" | true; echo ${PIPESTATUS[0]}', "cases", "flow")
+    assert done.stdout in ("1\n", "0\n")  # 0 if all was written before
+    assert done.stderr == ""
+
+
 def test_help_needs_neither_numpy_nor_the_cases() -> None:
     """These imports took half a second of the start, for which every user waits."""
     code = """

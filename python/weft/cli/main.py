@@ -17,7 +17,8 @@ import click
 import weft
 from weft.cli.lazy import LazyGroup
 from weft.cli.spelling import spell_as_the_terminal_can
-from weft.errors import CaseError, tell
+from weft.cli.streams import flush_output, is_of_output, open_closed_streams
+from weft.errors import OUTPUT, CaseError, tell
 from weft.run.cores import from_launcher, share_cores
 from weft.run.interrupt import exit_on_interrupt
 from weft.run.memory_hooks import skip_hooks
@@ -44,6 +45,7 @@ def weft_command() -> None:
 
 def main() -> None:
     """The entry point of the console script."""
+    open_closed_streams()
     spell_as_the_terminal_can()
     exit_on_interrupt()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # searching for plugins takes 20 ms
@@ -57,10 +59,12 @@ def main() -> None:
         mpi.install_excepthook()
     try:
         code = weft_command.main(prog_name="weft", standalone_mode=False)
+        flush_output()
     except (click.ClickException, CaseError, click.exceptions.Abort) as error:
         fail(error, usage_text(error), 2, ranks)
     except OSError as error:
-        fail(error, f"{error.filename}: {error.strerror}" if error.filename else "", 1, ranks)
+        place = OUTPUT if is_of_output(error) else error.filename
+        fail(error, f"{place}: {error.strerror}" if place else "", 1, ranks)
     except Exception as error:
         fail(error, "", 1, ranks)
     sys.exit(code if isinstance(code, int) else 0)

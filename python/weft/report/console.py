@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from weft.errors import tell
+from weft.errors import say, tell
 from weft.format import seconds, table
 from weft.record import Record
 from weft.report.rows import breakdown_rows
@@ -40,7 +40,7 @@ class Console:
             self._bar.stop()
             self._bar = None
         if not self.quiet:
-            print(text, flush=True)
+            say(text)
 
     def _show(self, text: str, done: int = 0, total: int | None = None) -> None:
         if self._bar is None:
