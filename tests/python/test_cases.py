@@ -1,6 +1,9 @@
 """Case files: defaults, precedence of sources, and errors that name the key, what was found and what is allowed."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -71,6 +74,9 @@ def test_every_case_that_comes_with_weft_is_valid(name: str) -> None:
         ("workload=flow", ["'workload'", "'flow'", "poisson"]),
         ("solver=3", ["'solver' is a table", "solver.iterations"]),
         ("order", ["--set order", "key=value"]),
+        (f"lambda={10**400}", ["'lambda'", "found inf"]),
+        ("order=1" + 5000 * "0", ["'order'", "integer"]),
+        ("order=3\nmesh.counts=[2, 2, 2]", ["'order'", "found '3\\nmesh.counts"]),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_key_found_and_allowed(assignment: str, parts: list[str]) -> None:
@@ -87,6 +93,9 @@ def test_a_bad_value_is_one_line_that_names_key_found_and_allowed(assignment: st
         ("[solver]\niteration = 3", ["unknown case key 'solver.iteration'", "nearest: 'solver.iterations'"]),
         ('workload = "maxwell"', ["'workload'", "'maxwell'", "'poisson'"]),
         ("solver = 3", ["'solver'", "found 3", "table"]),
+        ("lambda = 1" + 400 * "0", ["'lambda'", "found inf"]),
+        ("lambda = 1" + 5000 * "0", ["not valid TOML", "integer"]),
+        ("x = " + 5000 * "[" + 5000 * "]", ["not valid TOML", "nested too deeply"]),
     ],
 )
 def test_a_bad_file_is_one_line_that_says_where(tmp_path, content: str, parts: list[str]) -> None:
@@ -96,6 +105,21 @@ def test_a_bad_file_is_one_line_that_says_where(tmp_path, content: str, parts: l
         load(PoissonCase, str(path))
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_file_is_read_as_utf8_in_any_locale_with_or_without_a_mark(tmp_path) -> None:
+    text = '# 1/Re, größer als null\r\norder = 3\r\n\r\n[output]\r\ndirectory = "Übung"\r\n'
+    code = (
+        "import sys; from weft.cases.schema import load; from weft.cases import PoissonCase; "
+        "case = load(PoissonCase, sys.argv[1]); print(ascii((case.order, case.output.directory)))"
+    )
+    for mark in (b"", b"\xef\xbb\xbf"):
+        path = tmp_path / "case.toml"
+        path.write_bytes(mark + text.encode())
+        words = [sys.executable, "-X", "utf8=0", "-c", code, str(path)]
+        environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.stdout == "(3, '\\xdcbung')\n", done.stderr
 
 
 def test_a_case_that_does_not_exist_names_those_that_do(tmp_path) -> None:

@@ -236,14 +236,16 @@ def _read(model: type[Case], source: str) -> dict[str, Any]:
         raise CaseError(f"--case {source}: no such case{near}; known: {', '.join(known)}, or the path of a .toml file")
     else:
         try:
-            text = Path(source).read_text()
+            text = Path(source).read_text(encoding="utf-8-sig")  # as TOML is, in any locale; editors may add a mark
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a text file"
             raise CaseError(f"--case {source}: cannot be read: {reason}") from None
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also that of Python for integers of thousands of digits
         raise CaseError(f"{source}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise CaseError(f"{source}: not valid TOML: lists or tables are nested too deeply") from None
     found = values.get("workload", workload)
     if found != workload:
         raise CaseError(f"{source}: key 'workload': found {found!r}, but this command runs {workload!r}")
@@ -253,9 +255,10 @@ def _read(model: type[Case], source: str) -> dict[str, Any]:
 def literal(text: str) -> object:
     """A value, parsed as in a case file; bare words are text."""
     try:
-        return tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
+        found = tomllib.loads(f"v = {text}")
+    except (ValueError, RecursionError):
         return text
+    return found["v"] if len(found) == 1 else text  # several lines are not one value
 
 
 def _assign(model: type[Case], values: dict[str, Any], key: str, value: Any) -> None:
@@ -304,7 +307,10 @@ def _integers_as_numbers(model: type[Section], values: Mapping[str, object]) -> 
 
     def convert(kind: object, value: object) -> object:
         if kind is float and type(value) is int:
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                return math.inf if value > 0 else -math.inf
         if typing.get_origin(kind) is tuple and isinstance(value, list):
             kinds = [k for k in typing.get_args(kind) if k is not ...]
             return tuple(convert(kinds[min(i, len(kinds) - 1)], v) for i, v in enumerate(value))
