@@ -538,6 +538,17 @@ class Poisson:
                 breakdown={k: v + more.breakdown.get(k, 0.0) for k, v in result.breakdown.items()},
             )
 
+    def imbalance(self, b: DeviceArray) -> float:
+        """The sum of a right-hand side over the sum of its magnitudes, from 0 to 1. (collective)
+
+        If A is singular (no Dirichlet boundary, lam = 0, no screening), A x = b has solutions only where it is 0: where
+        sources and fluxes balance.
+        """
+        values = _to_host(b, self.dtype).astype(float)
+        weights = self._weights()
+        total, size = (self.comm.allreduce(float(weights @ part)) for part in (values, np.abs(values)))
+        return abs(total) / size if size > 0 else 0.0
+
     def _weights(self) -> Values:
         """The weights of inner products [unknowns]: one over the number of copies of each value, 0 where masked."""
         used = self._core.unknown_ids() > 0

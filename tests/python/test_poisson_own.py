@@ -205,3 +205,37 @@ def test_a_coefficient_that_jumps_between_elements_leaves_no_error(tmp_path) -> 
     case = load(PoissonCase, None, {"device": "host"}, keys)
     assert isinstance(case, PoissonCase)
     assert run(case, Silent()).record["figures"]["l2_error"] < 1e-13
+
+
+def test_sources_and_fluxes_that_do_not_balance_are_refused_where_no_value_is_given() -> None:
+    keys = ["solver.tolerance=1e-8", "solver.preconditioner=multigrid", "order=4"]
+    mesh = weft.Mesh.box((2, 3, 1), comm=COMM)
+    for given, share in (
+        (["rhs=1"], "100 %"),
+        (["rhs=x"], "100 %"),
+        (["rhs=x - 0.5"], None),
+        (["rhs=0", "boundaries.x-.flux=1"], "100 %"),
+        (["rhs=0", "boundaries.x-.flux=1", "boundaries.x+.flux=-1"], None),
+        (["rhs=1", "boundaries.x+.flux=-1"], None),
+        (["rhs=1", "boundaries.x+.flux=-0.99"], r"0\.\d+ %"),
+        (["rhs=1", "screening=1"], None),
+        (["rhs=1", "boundaries.x-.value=0"], None),
+    ):
+        case = load(PoissonCase, None, {"device": "host"}, [*keys, *given])
+        assert isinstance(case, PoissonCase)
+        own = OwnProblem(case, mesh)
+        operator = own.make_operator()
+        if share is None:
+            assert np.isfinite(own.right_hand_side(operator)).all()
+        else:
+            with pytest.raises(CollectiveError, match=rf"'rhs': .*must add up to 0, but their sum is {share}"):
+                own.right_hand_side(operator)
+
+
+def test_the_imbalance_of_a_right_hand_side_does_not_depend_on_the_storage() -> None:
+    mesh = weft.Mesh.box((2, 3, 1), comm=COMM)
+    for f, share in ((lambda x, y, z: x - 0.5, 0.0), (lambda x, y, z: x - 0.25, 0.25 / 0.3125)):
+        for storage in ("assembled", "scattered"):
+            op = weft.Poisson(mesh, 15, device="host", storage=storage)
+            assert op.imbalance(op.project(f)) == pytest.approx(share, abs=2e-3)
+    assert op.imbalance(op.vector(0.0)) == 0.0

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from weft.mesh import Mesh
     from weft.poisson import Poisson
 
+BALANCED = 1e-3  # largest sum of sources and fluxes over their magnitudes that counts as an error of quadrature
+
 
 class OwnProblem:
     """The values of the problem as functions, and the conditions on its boundaries. Construction is collective."""
@@ -31,8 +33,9 @@ class OwnProblem:
         unnamed = {} if OTHERS in case.boundaries else dict.fromkeys(mesh.boundary_names, rest)
         self.boundaries = conditions(mesh, case.boundaries, unnamed, ("value", "flux"))
         self.exact = None if case.exact == "" else self.value("exact", case.exact)
-        free = case.screening == 0.0 and all(given.value == "" for given in self.boundaries.values())
-        if self.exact is not None and free:
+        #: whether the solution is known up to a constant
+        self.free = case.screening == 0.0 and all(given.value == "" for given in self.boundaries.values())
+        if self.exact is not None and self.free:
             raise CollectiveError(
                 "case key 'exact': without a value on any boundary, the solution is known up to a constant only; give "
                 "one boundary a value, or remove exact"
@@ -76,11 +79,21 @@ class OwnProblem:
         return sums / np.maximum(counts, 1)
 
     def right_hand_side(self, operator: Poisson) -> DeviceArray:
-        """The sum of the integrals of f, the fluxes, and the contribution of the prescribed values. (collective)"""
+        """The sum of the integrals of f, the fluxes, and the contribution of the prescribed values.
+
+        Raises CollectiveError if it has no solution: if only the mean of u is free, but sources and fluxes do not
+        balance. (collective)
+        """
         b = operator.project(self.value("rhs", self.case.rhs)) + operator.lift(self.held)
         for name, given in self.boundaries.items():
             if given.flux not in ("", 0.0):
                 b = b + operator.flux(self.value(f"boundaries.{name}.flux", given.flux), [name])
+        if self.free and (share := operator.imbalance(b)) > BALANCED:
+            raise CollectiveError(
+                "case key 'rhs': without a value on any boundary and without screening, the integral of f and those of "
+                f"the fluxes must add up to 0, but their sum is {100 * share:.3g} % of their magnitudes; change rhs or "
+                "a flux, give a boundary a value, or set screening"
+            )
         return b
 
     def fields(self, operator: Poisson, u: arrays.Values) -> dict[str, arrays.Values]:
