@@ -323,7 +323,7 @@ class Poisson:
 
     def vector(self, values: npt.ArrayLike = 0.0) -> DeviceArray:
         """A vector of this rank on the operator's device, filled with ``values`` (a number or [unknowns])."""
-        return self._to_device(np.broadcast_to(np.asarray(values, self.dtype), (self.unknowns,)).copy())
+        return self._to_device(np.broadcast_to(np.asarray(_real(values), self.dtype), (self.unknowns,)).copy())
 
     def coordinates(self) -> npt.NDArray[np.float64]:
         """[unknowns][3]: coordinates of each value of a vector (one of its periodic images), on the host."""
@@ -359,7 +359,13 @@ class Poisson:
         function times the basis over their faces. (collective)"""
         n = self.order + 1
         _, weights, derivative = _weft.mesh.gll(self.order)
-        numbers = [1 + self.mesh.boundary_names.index(name) for name in boundaries]
+        known = list(self.mesh.boundary_names)
+        chosen = [boundaries] if isinstance(boundaries, str) else list(boundaries)
+        if unknown := [name for name in chosen if name not in known]:
+            raise ValueError(
+                f"poisson: {self.mesh.source} has no boundary {unknown[0]!r}; it has {', '.join(known) or 'none'}"
+            )
+        numbers = [1 + known.index(name) for name in chosen]
         place = np.asarray(self.mesh.point_coordinates(self.order)).reshape(-1, n, n, n, 3)
         area = np.zeros(place.shape[:-1])
         marked = np.isin(np.asarray(self.mesh.boundaries), numbers)
@@ -616,10 +622,12 @@ class Poisson:
         _choice("precision", precision, ("auto", "single", "double"))
         if self.storage != "assembled":
             raise ValueError("poisson: multigrid needs storage = 'assembled'")
-        levels = list(multigrid_orders(self.order) if orders is None else orders)
+        max_iterations, restart, degree = map(_operator.index, (max_iterations, restart, degree))
+        levels = multigrid_orders(self.order) if orders is None else [_operator.index(order) for order in orders]
         single = precision == "single" or (precision == "auto" and self.precision == "double")
         options = (tuple(levels), orders is None, smoother, degree, single, method, restart)
         if self._multigrid != options:
+            self._multigrid = None  # until all is made: the next solve starts anew if this fails
             made = self._core.make_multigrid(
                 self._mesh,
                 orders=levels,
@@ -687,9 +695,17 @@ def multigrid_orders(order: int) -> list[int]:
 
 def _vector(x: DeviceArray, dtype: DType) -> DeviceArray:
     """An array that the extension accepts: a contiguous host array of the right type, or a device array unchanged."""
-    if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] != 1:
+    if not isinstance(x, np.ndarray) and hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] != 1:
         return x
-    return np.ascontiguousarray(x, dtype).ravel()
+    return np.ascontiguousarray(_real(x), dtype).ravel()
+
+
+def _real(x: DeviceArray) -> Values:
+    """A host array; raises TypeError for complex values, whose imaginary part NumPy would drop with a mere warning."""
+    values = np.asarray(x)
+    if values.dtype.kind == "c":
+        raise TypeError(f"poisson: the values are of type {values.dtype}, but real numbers are needed")
+    return values
 
 
 def _to_host(x: DeviceArray, dtype: DType) -> Values:
@@ -697,7 +713,7 @@ def _to_host(x: DeviceArray, dtype: DType) -> Values:
         x = x.get()
     elif not isinstance(x, np.ndarray) and hasattr(x, "__dlpack__"):
         x = np.from_dlpack(x, device="cpu")
-    return np.ascontiguousarray(x, dtype).ravel()
+    return np.ascontiguousarray(_real(x), dtype).ravel()
 
 
 def _wrap(x: DeviceArray) -> DeviceArray:

@@ -344,3 +344,43 @@ def test_nan_on_one_rank_is_one_error_on_all():
     run = mpi_run(3, code)
     assert run.returncode != 0
     assert run.stderr.count("holds NaN or Inf") == 1
+
+
+def test_a_multigrid_solve_after_one_whose_options_were_refused_starts_anew():
+    op = weft.Poisson(weft.Mesh.box((2, 2, 1)), order=3, lam=0.0, dirichlet=True, device="host")
+    b = op.random_rhs(1)
+    first = op.multigrid(b)
+    for wrong, text in (
+        ({"degree": 9}, "degree 9"),
+        ({"orders": (2, 1)}, "decreasing orders"),
+        ({"method": "gmres", "restart": 0}, "restart = 0"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            op.multigrid(b, **wrong)
+        again = op.multigrid(b)  # had no levels: a segmentation fault
+        assert again.converged
+        assert again.residuals == first.residuals
+
+
+def test_whole_numbers_may_be_numpys_and_others_are_refused():
+    op = weft.Poisson(weft.Mesh.box((2, 2, 1)), order=np.int64(3), lam=0.0, dirichlet=True, device="host")
+    b = op.random_rhs(1)
+    assert op.multigrid(b, orders=np.array([3, 1]), max_iterations=np.int32(50), degree=np.int8(2)).converged
+    for wrong in ({"max_iterations": 1.5}, {"orders": "31"}, {"degree": 2.0}):
+        with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+            op.multigrid(b, **wrong)
+
+
+def test_complex_values_are_refused_rather_than_cut():
+    op = weft.Poisson(weft.Mesh.box((2, 2, 1)), order=3, lam=0.0, dirichlet=True, device="host")
+    b = op.random_rhs(1)
+    for use in (op.apply, op.cg, op.at_points, op.multigrid, op.vector, lambda v: op.cg(b, guess=v)):
+        with pytest.raises(TypeError, match="complex128"):
+            use(b + 1j)
+
+
+def test_a_flux_through_a_boundary_that_does_not_exist_names_those_that_do():
+    op = weft.Poisson(weft.Mesh.box((2, 2, 1)), order=3, lam=0.1, device="host")
+    with pytest.raises(ValueError, match=r"no boundary 'left'; it has x-, x\+, y-"):
+        op.flux(lambda x, y, z: x, ["x+", "left"])
+    assert np.array_equal(op.flux(lambda x, y, z: x, "x+"), op.flux(lambda x, y, z: x, ["x+"]))
