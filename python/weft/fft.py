@@ -20,6 +20,7 @@ of `weft.exchange`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -108,14 +109,15 @@ class Plan:
         comm = MPI.COMM_WORLD if comm is None else comm
         if comm == MPI.COMM_NULL:
             raise ValueError("comm is MPI.COMM_NULL: was the communicator freed?")
-        sizes = tuple(int(n) for n in shape)
+        sizes = tuple(operator.index(n) for n in shape)
         if len(sizes) != 3:
             raise ValueError(f"shape must be (nz, ny, nx), not {tuple(shape)}")
         self._real = np.dtype(dtype)
         if self._real not in (np.dtype(np.float64), np.dtype(np.float32)):
             raise TypeError(f"dtype must be float64 or float32, not {self._real}")
-        if batch != "auto" and (not isinstance(batch, int) or batch < 1):
+        if batch != "auto" and (isinstance(batch, str) or operator.index(batch) < 1):
             raise ValueError(f"batch must be 'auto' or at least 1, not {batch!r}")
+        at_once = 0 if isinstance(batch, str) else operator.index(batch)
         if variables < 1:
             raise ValueError(f"variables must be at least 1, not {variables}")
         if modes_x is not None and modes_x < 1:
@@ -124,8 +126,7 @@ class Plan:
         single = self._real == np.float32
         self._shape = sizes
         self._core = _weft.fft.Plan(
-            sizes, comm, process_grid, batch if isinstance(batch, int) else 0, variables, single, exchange, norm,
-            modes_x or 0, where,
+            sizes, comm, process_grid, at_once, variables, single, exchange, norm, modes_x or 0, where
         )  # fmt: skip
 
     def forward(self, physical: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:

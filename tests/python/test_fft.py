@@ -195,6 +195,7 @@ def test_one_rank_needs_no_mpi_of_its_own_and_arrays_may_be_given():
     assert plan.process_grid == "1x1"
     assert plan.physical_slices == (slice(0, 6), slice(0, 4), slice(0, 10))
     assert plan.shape == (6, 4, 10)
+    assert fft.Plan(np.array([6, 4, 10]), exchange="pairwise:direct", batch=np.int64(2), variables=2).batch == 2
     assert sum(plan.memory_bytes.values()) >= 0
 
 
@@ -205,7 +206,9 @@ def test_one_rank_needs_no_mpi_of_its_own_and_arrays_may_be_given():
         ({"process_grid": "two"}, "two"),
         ({"shape": (0, 4, 4)}, "at least 1"),
         ({"shape": (4, 4)}, r"\(nz, ny, nx\)"),
+        ({"shape": (4, 4, 8.5)}, "integer"),
         ({"batch": 0}, "batch"),
+        ({"batch": "2"}, "batch"),
         ({"variables": 0}, "variables"),
         ({"norm": "none"}, "backward, forward, ortho"),
         ({"modes_x": 6}, "modes_x|modes"),
