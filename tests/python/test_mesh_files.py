@@ -397,13 +397,19 @@ def test_rea_with_its_columns_full_is_read_by_columns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["22_ascii", "22_binary", "40_ascii", "41_ascii", "41_binary", "22_serendipity", "41_order1"]
+    "name",
+    [
+        *("22_ascii", "22_binary", "40_ascii", "41_ascii", "41_binary", "22_serendipity", "41_order1"),
+        *("40_partitioned", "41_partitioned"),
+    ],
 )
 def test_gmsh_files_of_every_flavour_are_the_same_quarter_pipe(name):
     mesh = Mesh.read(OWN / f"quarter_{name}.msh")
     assert mesh.global_elements == 12
     assert faces_named(mesh) == {"inner": 6, "ends": 8, "outer": 6}
     assert euler(mesh) == 0  # periodic along the axis
+    assert mesh.tag_names == {"fluid": 1}
+    assert (mesh.element_tags == 1).all()
     check_numbering(mesh)
     exact, straight = 3 * math.pi * (4 - 1) / 4, 3 * 3 * math.sin(math.pi / 6) * (4 - 1) / 2
     order = 1 if name.endswith("1") else 2

@@ -170,7 +170,7 @@ def _parse(data: bytes) -> _File:
         body = end + 1
         if section == "MeshFormat":
             file.version, binary, size, order = _format(data, body, closing)
-        elif section in ("Nodes", "Elements", "Entities", "Periodic", "PhysicalNames"):
+        elif section in ("Nodes", "Elements", "Entities", "PartitionedEntities", "Periodic", "PhysicalNames"):
             if not file.version:
                 raise FormatError("this is not a Gmsh file: section $MeshFormat must come first")
             if section in seen:
@@ -317,6 +317,21 @@ def _entities_4(numbers: _Numbers, _: int, file: _File) -> None:
                 numbers.ints(int(numbers.sizes(1)[0]))
 
 
+def _partitioned_4(numbers: _Numbers, _: int, file: _File) -> None:
+    """The parts into which Gmsh has cut entities, and to which elements then refer instead."""
+    numbers.sizes(1)  # number of partitions
+    numbers.ints(2 * int(numbers.sizes(1)[0]))  # ghost entities
+    counts = numbers.sizes(4)
+    for dimension in range(4):
+        for _ in range(int(counts[dimension])):
+            tag = int(numbers.ints(3)[0])  # then the dimension and the tag of the whole entity
+            numbers.ints(int(numbers.sizes(1)[0]))  # partitions
+            numbers.doubles(3 if dimension == 0 and file.version == "4.1" else 6)
+            file.physical[dimension, tag] = numbers.ints(int(numbers.sizes(1)[0])).tolist()
+            if dimension > 0:
+                numbers.ints(int(numbers.sizes(1)[0]))
+
+
 def _nodes_4(numbers: _Numbers, _: int, file: _File) -> None:
     blocks = int(numbers.sizes(4 if file.version == "4.1" else 2)[0])
     for _ in range(blocks):
@@ -368,6 +383,8 @@ _SECTIONS: dict[tuple[str, str], Callable[[_Numbers, int, _File], None]] = {
     ("Elements", "2"): _elements_2,
     ("Entities", "2"): lambda *_: None,
     ("Entities", "4"): _entities_4,
+    ("PartitionedEntities", "2"): lambda *_: None,
+    ("PartitionedEntities", "4"): _partitioned_4,
     ("Nodes", "4"): _nodes_4,
     ("Elements", "4"): _elements_4,
     ("Periodic", "4"): _periodic_4,

@@ -37,7 +37,7 @@ def model() -> None:
     gmsh.model.mesh.setPeriodic(2, [top], [surface], [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 0, 0, 0, 1])
 
 
-def write(name: str, version: float, binary: bool, order: int, incomplete: bool = False) -> None:
+def write(name: str, version: float, binary: bool, order: int, incomplete: bool = False, partitions: int = 0) -> None:
     gmsh.initialize()
     gmsh.option.setNumber("General.Terminal", 0)
     gmsh.option.setNumber("Mesh.MshFileVersion", version)
@@ -46,6 +46,9 @@ def write(name: str, version: float, binary: bool, order: int, incomplete: bool 
     model()
     gmsh.model.mesh.generate(3)
     gmsh.model.mesh.setOrder(order)
+    if partitions:
+        gmsh.option.setNumber("Mesh.PartitionCreateGhostCells", 1)
+        gmsh.model.mesh.partition(partitions)
     gmsh.write(str(HERE / name))
     gmsh.finalize()
 
@@ -58,3 +61,5 @@ if __name__ == "__main__":
     write("quarter_41_binary.msh", 4.1, True, 2)
     write("quarter_41_order1.msh", 4.1, True, 1)
     write("quarter_22_serendipity.msh", 2.2, False, 2, True)
+    write("quarter_40_partitioned.msh", 4.0, False, 2, partitions=3)
+    write("quarter_41_partitioned.msh", 4.1, True, 2, partitions=3)
