@@ -270,6 +270,20 @@ def test_iterations_are_those_of_the_slowest_component() -> None:
     assert summary([found, {**found, "pressure_iterations": 2}])["pressure"] == {"mean": 3.0, "largest": 4}
 
 
+@pytest.mark.parametrize("workload", ["flow", "turbulence"])
+def test_an_end_before_the_checkpoint_is_refused_and_leaves_the_folder_as_it_is(tmp_path, workload: str) -> None:
+    box = BOX if workload == "flow" else ["--grid", 16, "--device", "host"]
+    words = ["run", workload, *box, "--set", "time.dt=0.01", "--output", tmp_path]
+    assert run_weft(1, *words, "--steps", 2, "--set", "checkpoint.at_end=true").returncode == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    done = run_weft(1, *words, "--restart", tmp_path / "checkpoints", "--end", 0.01)
+    assert done.returncode == 1
+    assert "'time.end': found 0.01, but the checkpoint is at time 0.02; allowed: not before that" in done.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    # A run that was stopped in its last step continues, to write what it writes at the end.
+    assert run_weft(1, *words, "--restart", tmp_path / "checkpoints", "--end", 0.02).returncode == 0
+
+
 def test_a_run_ends_at_its_steps_or_its_time() -> None:
     goal = Goal(10, 0.0, 5, 1.0)
     assert (goal.reached(14, 9.0), goal.reached(15, 9.0), goal.fraction(10, 9.0)) == (False, True, 0.5)

@@ -46,6 +46,17 @@ def steps_to(span: float, dt: float) -> int:
     return max(1, math.ceil(count))
 
 
+def require_end_ahead(end: float, since: float) -> None:
+    """Raises CollectiveError if the end of a run (0: none) lies before the time ``since`` at which it begins.
+
+    An end that has just been reached is allowed: a run that was stopped in its last step continues to its final output.
+    """
+    if 0 < end < since * (1 - 1e-12):
+        raise mpi.CollectiveError(
+            f"case key 'time.end': found {end:g}, but the checkpoint is at time {since:g}; allowed: not before that"
+        )
+
+
 class Goal:
     """The end of a run: after a number of steps or at a time, whichever comes first; 0 means no such limit."""
 

@@ -29,7 +29,7 @@ from weft.run.flow.profile import PROFILED, Profile, paths
 from weft.run.folder import open_folder
 from weft.run.interrupt import asked_to_stop
 from weft.run.record import Display, Result, Stopwatch, open_record
-from weft.run.stepping import Goal, Table, after, compared, due, read_reference, thinned
+from weft.run.stepping import Goal, Table, after, compared, due, read_reference, require_end_ahead, thinned
 from weft.solver_on_elements import Checkpoint
 
 
@@ -73,6 +73,7 @@ class Run:
     def go(self, began: Checkpoint | None) -> Result:
         """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
         case, solver = self.case, self.solver
+        require_end_ahead(case.time.end, solver.time)
         open_folder(case, self.display, self.comm, began.path if began else "")
         self.checkpoints = Checkpoints(case, solver, began)
         self.files = OutputFiles(self.problem, self.folder, began)

@@ -27,7 +27,7 @@ from weft.run.folder import open_folder
 from weft.run.interrupt import asked_to_stop
 from weft.run.pictures import Film, picture
 from weft.run.record import Display, Result, Stopwatch, breakdown, open_record
-from weft.run.stepping import Goal, after, compared, due, read_reference, steps_to, thinned
+from weft.run.stepping import Goal, after, compared, due, read_reference, require_end_ahead, steps_to, thinned
 from weft.run.turbulence.figures import add_limits, sizes
 from weft.run.turbulence.output import Files, filled, write_fields
 from weft.run.turbulence.problem import Problem
@@ -73,6 +73,7 @@ class Run:
         """Steps until the end or a signal. `began`: the checkpoint that the run continues from. (collective)"""
         case, solver = self.case, self.solver
         since = solver.steps if began else None
+        require_end_ahead(case.time.end, solver.time)
         self.checkpoints = Checkpoints(case, solver, began, **sharing(case))
         open_folder(case, self.display, self.comm, began.path if began else "")
         scalars = len(case.scalars.schmidt)
