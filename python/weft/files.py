@@ -71,8 +71,8 @@ def writable(folder: Path) -> Path:
     """
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists() or path.is_symlink())
     try:
-        with tempfile.TemporaryDirectory(dir=there) as tried, tempfile.TemporaryFile(dir=tried):
-            pass
+        with tempfile.TemporaryDirectory(dir=there) as tried, tempfile.TemporaryFile(dir=tried, buffering=0) as file:
+            file.write(bytes(4096))  # a full disk still has room for empty files
     except OSError as error:
         raise type(error)(error.errno, error.strerror, str(folder)) from None
     return folder

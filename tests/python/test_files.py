@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from weft.files import named, whole, write_json, write_text
+from weft.files import named, whole, writable, write_json, write_text
 
 
 def fails(path: Path, error: BaseException) -> None:
@@ -60,3 +62,25 @@ def test_a_full_disk_is_an_error_that_names_the_folder() -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with pytest.raises(OSError, match="elsewhere"), named(Path("results")):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("imports", "use"),
+    [
+        ("from weft.files import writable", "writable(folder)"),
+        # The rest of a file is written once more when it is closed, whose error names nothing.
+        (
+            "from weft.cases import FlowCase as Case, load\nfrom weft.run import folder as run",
+            "with run.holds_folder(load(Case)): run._lock(folder / 'unfinished.json', load(Case))",
+        ),
+    ],
+)
+def test_a_folder_without_room_is_found_and_named(tmp_path, imports: str, use: str) -> None:
+    # As on a full disk, files can be created, but nothing written into them.
+    full = "import pathlib, resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))"
+    code = f"{imports}\n{full}\nfolder = pathlib.Path({str(tmp_path)!r})\n{use}"
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"OSError: [Errno 27] File too large: '{tmp_path}"), done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert writable(tmp_path) == tmp_path

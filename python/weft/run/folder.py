@@ -180,6 +180,9 @@ def _lock(path: Path, case: SharedCase) -> None:
             file.flush()
     except OSError:
         path.unlink()
+        with contextlib.suppress(OSError):  # closing writes the rest once more
+            file.close()
+        _locked = None
         raise
 
 
