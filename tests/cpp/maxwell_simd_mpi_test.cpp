@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orders.hpp"
+#include "shape_meshes.hpp"
 #include "shuffled_mesh.hpp"
 #include "weft/maxwell/operator.hpp"
 #include "weft/maxwell/solver.hpp"
@@ -154,6 +155,67 @@ TEST(MaxwellSimd, FacesOfAnyOrientationEqualThePortableKernels) {
 TEST(MaxwellSimd, DipolesAndMatchedLayersEqualThePortableKernels) {
   compare<double>(box({3, 3, 2}, {true, false, false}), 5, Flux::upwind, 1, true);
   compare<double>(box({2, 3, 2}, {false, false, true}, "smooth"), 4, Flux::central, 2, true);
+}
+// The kernels treat elements by the shapes of mesh/shape.hpp; only boxes along the axes are boxes here.
+TEST(MaxwellSimd, ElementsAreTreatedByTheirShapes) {
+  using Place = std::array<double, 3> (*)(std::array<double, 3>);
+  struct Case {
+    const char* name;
+    Place place;
+    std::array<std::int64_t, 3> counts;
+  };
+  constexpr std::int64_t elements = 12;
+  const std::array<Case, 8> cases{{
+      {"box", [](std::array<double, 3> x) { return x; }, {elements, 0, 0}},
+      {"box far from the origin",
+       [](std::array<double, 3> x) { return std::array{10 + x[0], 10 + x[1], x[2] - 10}; },
+       {elements, 0, 0}},
+      {"box turned by half a turn",
+       [](std::array<double, 3> x) { return std::array{-x[0], -x[1], x[2]}; },
+       {elements, 0, 0}},
+      {"box turned by a quarter turn",
+       [](std::array<double, 3> x) { return std::array{-x[1], x[0], x[2]}; },
+       {0, elements, 0}},
+      {"box with its axes in turn",
+       [](std::array<double, 3> x) { return std::array{x[1], x[2], x[0]}; },
+       {0, elements, 0}},
+      {"rotated box",
+       [](std::array<double, 3> x) { return std::array{0.8 * x[0] - 0.6 * x[1], 0.6 * x[0] + 0.8 * x[1], x[2]}; },
+       {0, elements, 0}},
+      {"sheared box",
+       [](std::array<double, 3> x) { return std::array{x[0] + 1e-9 * x[1], x[1], x[2]}; },
+       {0, elements, 0}},
+      {"tapered box",
+       [](std::array<double, 3> x) { return std::array{x[0] * (1 + x[1]), x[1], x[2]}; },
+       {0, 0, elements}},
+  }};
+  const mpi::Comm comm;
+  for (const auto& [name, place, counts] : cases) {
+    SCOPED_TRACE(name);
+    mesh::Mesh mesh = box({3, 2, 2}, {false, false, false});
+    double* const nodes = mesh.nodes.change().data();
+    for (std::int64_t i = 0; i < 8 * mesh.elements(); ++i) {
+      const std::array<double, 3> at = place({nodes[3 * i], nodes[3 * i + 1], nodes[3 * i + 2]});
+      std::copy(at.begin(), at.end(), nodes + 3 * i);
+    }
+    const Operator<float> op(mesh, options_for(mesh, 3, Kernels::simd));
+    std::array<std::int64_t, 3> found = op.simd()->elements_by_shape();
+    comm.sum(found.data(), 3);
+    EXPECT_EQ(found, counts);
+    compare<double>(mesh, 3, Flux::upwind);
+  }
+}
+TEST(MaxwellSimd, AMovedVertexMakesOnlyTheElementsRoundItCurved) {
+  const mpi::Comm comm;
+  for (const double by : {0.0, 1e-12, 0.2}) {
+    const mesh::Mesh mesh = test::with_moved_vertex(by);
+    const Operator<double> op(mesh, options_for(mesh, 4, Kernels::simd));
+    std::array<std::int64_t, 3> found = op.simd()->elements_by_shape();
+    comm.sum(found.data(), 3);
+    const std::int64_t curved = by == 0 ? 0 : 8;
+    EXPECT_EQ(found, (std::array<std::int64_t, 3>{mesh.global_elements - curved, 0, curved})) << by;
+    compare<double>(mesh, 4, Flux::upwind);
+  }
 }
 TEST(MaxwellSimd, MemoryIsTracesAndForCurvedElementsFrames) {
   const mesh::Mesh straight = box({4, 4, 4}, {true, true, true});

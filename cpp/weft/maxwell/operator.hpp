@@ -70,6 +70,7 @@ class Operator {
   // (collective)
   std::pair<double, double> divergence(std::span<const T> fields) const;
 
+  const SimdOperator<T>* simd() const { return simd_.get(); }  // if kernels = simd, else null
   const exchange::Tuning& tuning() const { return simd_ ? simd_->tuning() : exchange_->tuning(); }
   // Sent by this rank in one stage.
   std::int64_t bytes_sent() const { return simd_ ? simd_->bytes_sent() : exchange_->bytes_sent(); }

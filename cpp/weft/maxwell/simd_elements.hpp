@@ -5,8 +5,8 @@
 
 namespace weft::maxwell {
 
-// box: edges along x, y, z. affine: a parallelepiped, with one frame for all points. curved: one frame per point, read
-// from memory.
+// How the kernels treat an element. box: edges along x, y, z. affine: a parallelepiped, with one frame for all points.
+// curved: one frame per point, read from memory, also for trilinear elements (mesh/shape.hpp).
 enum class Shape : std::uint8_t { box, affine, curved };
 
 // How the points and tangents of a face map to those of the face that it meets: value q of this face is value index[q]

@@ -13,26 +13,27 @@
 #include "weft/element/even_odd.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/exchange/pattern.hpp"
+#include "weft/mesh/axes.hpp"
 #include "weft/mesh/reference.hpp"
+#include "weft/mesh/shape.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::maxwell {
 namespace {
 
-// Frames whose relative difference is smaller than this are considered equal up to rounding.
-constexpr double constant_frame = 1e-11;
-
-// g: [9][points].
-Shape shape_of(const double* g, std::int64_t points) {
-  double size = 0, change = 0, off = 0;
-  for (int c = 0; c < 9; ++c)
-    for (std::int64_t p = 0; p < points; ++p) {
-      size = std::max(size, std::abs(g[c * points + p]));
-      change = std::max(change, std::abs(g[c * points + p] - g[c * points]));
-      if (c % 4 != 0) off = std::max(off, std::abs(g[c * points + p]));
-    }
-  if (change > constant_frame * size) return Shape::curved;
-  return off > constant_frame * size ? Shape::affine : Shape::box;
+// How the kernels treat an element: a box with edges in other directions is like any other parallelepiped, and
+// trilinear elements are like curved ones.
+Shape treatment(const mesh::Mesh& mesh, std::int64_t element) {
+  switch (mesh::shape_of(mesh, element)) {
+    case mesh::Shape::box:
+      return mesh::along_axes(mesh, element) ? Shape::box : Shape::affine;
+    case mesh::Shape::affine:
+      return Shape::affine;
+    case mesh::Shape::trilinear:
+    case mesh::Shape::curved:
+      return Shape::curved;
+  }
+  return Shape::curved;
 }
 
 // The components (0..2) along the axes of a side.
@@ -171,15 +172,17 @@ SimdOperator<T>::SimdOperator(const mesh::Mesh& mesh, int order, const Geometry&
   // Elements.
   const auto element_jacobian = [&](std::int64_t e) { return geometry.jacobian.data() + e * 9 * points; };
   for (std::int64_t e = 0; e < elements_; ++e) {
-    const Shape shape = shape_of(element_jacobian(e), points);
+    const Shape shape = treatment(mesh, e);
     shapes_.push_back(shape);
-    metric_.push_back(shape == Shape::curved ? curved_++ : -1);
-    if (shape == Shape::affine) ++affine_;
+    std::int64_t& count = by_shape_[static_cast<std::size_t>(shape)];
+    metric_.push_back(shape == Shape::curved ? count : -1);
+    ++count;
     values_.push_back(element_values<T>(shape, coefficients.media.data() + 4 * e, coefficients.fluxes.data() + 24 * e,
                                         element_jacobian(e), points, gll.weights[0]));
   }
-  jacobians_ = device::Array<T>(device, curved_ * 9 * points);
-  face_metrics_ = device::Array<T>(device, curved_ * 18 * stride);
+  const std::int64_t curved = by_shape_[static_cast<std::size_t>(Shape::curved)];
+  jacobians_ = device::Array<T>(device, curved * 9 * points);
+  face_metrics_ = device::Array<T>(device, curved * 18 * stride);
   face_metrics_.zero();
   for (std::int64_t e = 0; e < elements_; ++e) {
     if (shapes_[e] != Shape::curved) continue;
@@ -399,8 +402,8 @@ template <class T>
 double SimdOperator<T>::flops() const {
   const double n = order_ + 1, half = std::floor(n / 2);
   const double line = static_cast<int>(n) % 2 == 0 ? 4 * half * half + 2 * half : 4 * half * half + 6 * half - 1;
-  const auto boxes = static_cast<double>(elements_ - curved_ - affine_),
-             frames = static_cast<double>(curved_ + affine_);
+  const auto of = [&](Shape shape) { return static_cast<double>(by_shape_[static_cast<std::size_t>(shape)]); };
+  const double boxes = of(Shape::box), curved = of(Shape::curved), frames = curved + of(Shape::affine);
   // Derivatives: 8 by even and odd parts, 4 by rows; 12 factors and 6 sums. Per component: loss 6, residual 3, fields
   // 2.
   const double points = n * n * n;
@@ -409,14 +412,15 @@ double SimdOperator<T>::flops() const {
   const double box = always + 6 * n * n * (8 + 12 + 4 + 4);
   // Covariant components twice, frames times curls, their scaling, and J for curved elements.
   const double framed = always + points * (30 + 30 + 30 + 8) + 6 * n * n * (4 + 24 + 4);
-  return boxes * box + frames * framed + static_cast<double>(curved_) * points * 15;
+  return boxes * box + frames * framed + curved * points * 15;
 }
 
 template <class T>
 double SimdOperator<T>::bytes() const {
   const double n = order_ + 1, points = n * n * n, face = n * n;
-  return sizeof(T) * (static_cast<double>(elements_) * (24 * points + 2 * 4 * 6 * face) +
-                      static_cast<double>(curved_) * (9 * points + 18 * face)) +
+  return sizeof(T) *
+             (static_cast<double>(elements_) * (24 * points + 2 * 4 * 6 * face) +
+              static_cast<double>(by_shape_[static_cast<std::size_t>(Shape::curved)]) * (9 * points + 18 * face)) +
          static_cast<double>(elements_) * static_cast<double>(sizeof(ElementValues<T>));
 }
 

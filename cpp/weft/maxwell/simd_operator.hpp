@@ -2,6 +2,7 @@
 // elements are computed. docs/cpu-kernels.md explains the design.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -47,6 +48,8 @@ class SimdOperator {
   const exchange::Tuning& tuning() const { return exchange_->halo_tuning(); }
   std::int64_t bytes_sent() const { return exchange_->bytes_sent(); }  // by this rank in one stage
   std::int64_t messages() const { return exchange_->messages(); }
+  // The number of this rank's elements by how the kernels treat them: box, affine, curved.
+  std::array<std::int64_t, 3> elements_by_shape() const { return by_shape_; }
   std::map<std::string, std::int64_t> memory_bytes() const;  // on this rank, without the caller's fields and residual
   // For one stage on this rank: the operations of these kernels, and the bytes that must pass between memory and cache
   // (fields and residual read and written, traces written and read, frames of curved elements).
@@ -66,7 +69,7 @@ class SimdOperator {
 
   int order_;
   std::int64_t elements_;
-  std::int64_t curved_ = 0, affine_ = 0;
+  std::array<std::int64_t, 3> by_shape_{};
   SimdFunctions<T> functions_;
   SimdElements<T> view_{};
   device::Array<T> tables_, jacobians_, face_metrics_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/element/gll.hpp"
+#include "weft/mesh/axes.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/trilinear.hpp"
 
@@ -17,6 +18,11 @@ double largest(std::span<const double> values) {
   double most = 0;
   for (const double value : values) most = std::max(most, std::abs(value));
   return most;
+}
+
+// Nodes are known up to this, so smaller coefficients of a map and smaller distances count as 0.
+double rounding_of(std::span<const double, 24> corners) {
+  return 8 * std::numeric_limits<double>::epsilon() * largest(corners);
 }
 
 // Whether the three edge vectors of a parallelepiped (along r, s and t) are orthogonal, given that each is known up to
@@ -46,8 +52,7 @@ std::array<double, 24> corners_of(const Mesh& mesh, std::int64_t element) {
 
 Shape shape_of(const Mesh& mesh, std::int64_t element) {
   const std::array<double, 24> corners = corners_of(mesh, element), map = trilinear_map(corners.data());
-  // Nodes are known up to rounding, so smaller coefficients and distances count as 0.
-  const double rounding = 8 * std::numeric_limits<double>::epsilon() * largest(corners);
+  const double rounding = rounding_of(corners);
   if (mesh.geometry_order > 1) {
     const std::span<const double> points = element::gll(mesh.geometry_order).points;
     const double* node = mesh.nodes.data() + 3 * std::ssize(points) * std::ssize(points) * std::ssize(points) * element;
@@ -63,6 +68,15 @@ Shape shape_of(const Mesh& mesh, std::int64_t element) {
   }
   if (!(largest(std::span(map).subspan(12)) <= rounding)) return Shape::trilinear;
   return right_angles(std::span(map).subspan<3, 9>(), rounding) ? Shape::box : Shape::affine;
+}
+
+bool along_axes(const Mesh& mesh, std::int64_t element) {
+  const std::array<double, 24> corners = corners_of(mesh, element), map = trilinear_map(corners.data());
+  const double rounding = rounding_of(corners);
+  for (int edge = 0; edge < 3; ++edge)
+    for (int d = 0; d < 3; ++d)
+      if (d != edge && !(std::abs(map[3 * (edge + 1) + d]) <= rounding)) return false;
+  return true;
 }
 
 }  // namespace weft::mesh
