@@ -6,8 +6,9 @@
 
 All codes take second-order Runge-Kutta steps on the same number of points. FluidSim runs in double precision with
 truncation at 2/3, and with random phase shifts (its RK2_phaseshift_random), both with its own FFT plug-ins; GHOST runs
-in single precision. weft runs with the same truncation and precision. Each round starts every code anew, in turn, and
-takes its median step after warm-up. A code that fails, or takes longer than --limit, is recorded with its message.
+in single precision. weft runs with the same truncation and precision; without a peer it runs alone, in double
+precision. Each round starts every code anew on each number of ranks, in turn, and takes its median step after warm-up.
+A code that fails, or takes longer than --limit, is recorded with its message.
 
 FluidSim: pip install fluidsim mpi4py fluidfft-fftw fluidfft-fftwmpi, with your own FFTW on PKG_CONFIG_PATH, CPATH and
 LIBRARY_PATH; then pass --fluidsim-fft fft3d.with_fftw3d. (The default here, pyFFTW, needs only pip and is slower.)
@@ -145,6 +146,9 @@ def commands(options: argparse.Namespace, grid: int, ranks: int, steps: int) -> 
         return launched(options.fluidsim_mpiexec or mpiexec(), ranks, words)
 
     found = {}
+    if not options.fluidsim_python and not options.ghost:
+        found["weft two-thirds f64"] = weft("two-thirds", "double")
+        found["weft phase shifts f64"] = weft("phase-shift", "double")
     if options.fluidsim_python:
         found["weft two-thirds f64"] = weft("two-thirds", "double")
         found["FluidSim two-thirds f64"] = fluidsim("RK2")
@@ -187,10 +191,11 @@ def main() -> int:
         "rounds": [],
     }
     for index, grid in enumerate(grids):
-        for ranks in (int(r) for r in options.ranks.split(",")):
-            chosen = commands(options, grid, ranks, steps[min(index, len(steps) - 1)])
-            for number in range(rounds[min(index, len(rounds) - 1)]):
-                for name, words in chosen.items():
+        all_ranks = [int(r) for r in options.ranks.split(",")]
+        chosen = {ranks: commands(options, grid, ranks, steps[min(index, len(steps) - 1)]) for ranks in all_ranks}
+        for number in range(rounds[min(index, len(rounds) - 1)]):
+            for ranks, codes in chosen.items():
+                for name, words in codes.items():
                     result = run(words, options.limit)
                     record["rounds"].append(
                         {"code": name, "grid": grid, "ranks": ranks, "round": number, "result": result}
@@ -198,6 +203,7 @@ def main() -> int:
             record["medians"] = medians(record["rounds"])
             record["load_at_end"] = os.getloadavg()[0]
             options.output.write_text(json.dumps(record, indent=1) + "\n")
+        for ranks in all_ranks:
             print(line(record["medians"], record["rounds"], grid, ranks), flush=True)
     return 0
 

@@ -3,12 +3,13 @@
     python benchmarks/setup.py --order 7 --unknowns 1e6 5e6 --output benchmarks/results/setup.json
     python benchmarks/setup.py --order 1 --unknowns 5e6 --ranks 2 --device cuda
 
-Every size runs in processes of its own: a box, the operator with the portable kernels (those of GPUs), the random
-right-hand side. A phase is a span of weft's recorder, without the phases inside it. Meanwhile a thread of the process
-reads the resident memory: `host` is private memory, and with a GPU driver made for tests `device` is the memory that
-this driver shares. With `--device host` the arrays of the device are in host memory, too: `arrays` is their size at the
-end. Times and bytes are those of the slowest and the largest rank. `--against FILE` adds the results of an earlier
-version, from a file that this program wrote, to the output.
+Every size runs in processes of its own: a box, the operator with the portable kernels (those of GPUs, unless --kernels
+names others), the random right-hand side. A phase is a span of weft's recorder, without the phases inside it. Meanwhile
+a thread of the process reads the resident memory: `host` is private memory, and with a GPU driver made for tests
+`device` is the memory that this driver shares. With `--device host` the arrays of the device are in host memory, too:
+`arrays` is their size at the end. Times and bytes are those of the slowest and the largest rank. `--iterations N` also
+times N iterations of conjugate gradients, after as many that do not count. `--rounds N` repeats all runs N times, in
+turn. `--against FILE` adds the results of an earlier version, from a file that this program wrote, to the output.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def phases(events: list[dict[str, Any]], samples: list[tuple[int, int, int]]) ->
     return found
 
 
-def measure(order: int, unknowns: int, device: str, options: dict[str, Any]) -> None:
+def measure(order: int, unknowns: int, device: str, iterations: int, options: dict[str, Any]) -> None:
     """Sets up one problem on all ranks, and prints its times and memory."""
     from mpi4py import MPI
 
@@ -88,7 +89,7 @@ def measure(order: int, unknowns: int, device: str, options: dict[str, Any]) -> 
 
     comm = MPI.COMM_WORLD
     # A mesh and an operator, so that libraries are loaded and kernels compiled before memory and time are counted.
-    weft.Poisson(weft.Mesh.box(4), order, device=device, kernels="portable", **options).random_rhs()
+    weft.Poisson(weft.Mesh.box(4), order, device=device, **options).random_rhs()
     side = max(1, round((unknowns ** (1 / 3) - 1) / order))
     trace.start(comm)
     sampler = Sampler()
@@ -100,9 +101,9 @@ def measure(order: int, unknowns: int, device: str, options: dict[str, Any]) -> 
     with trace.span("mesh"):
         mesh = weft.Mesh.box(side)
     with trace.span("operator"):
-        operator = weft.Poisson(mesh, order, device=device, kernels="portable", **options)
+        operator = weft.Poisson(mesh, order, device=device, **options)
     with trace.span("right-hand side"):
-        operator.random_rhs()
+        rhs = operator.random_rhs()
     seconds = time.perf_counter() - begin
     memory = operator.memory_bytes
     sampler.stopped.set()
@@ -113,6 +114,9 @@ def measure(order: int, unknowns: int, device: str, options: dict[str, Any]) -> 
     for phase in found.values():
         phase["host_bytes"] = max(0, phase["host_bytes"] - private)
         phase["device_bytes"] = max(0, phase["device_bytes"] - shared)
+    # Solves start the recorder anew.
+    solve = [operator.cg(rhs, iterations=iterations).seconds for _ in range(2)][-1] if iterations > 0 else 0.0
+    solve = comm.allreduce(solve, MPI.MAX)
     names = list(dict.fromkeys(name for other in comm.allgather(list(found)) for name in other))
     every = comm.gather((seconds, found, sum(memory.values()), operator.unknowns))
     if every is None:
@@ -128,6 +132,7 @@ def measure(order: int, unknowns: int, device: str, options: dict[str, Any]) -> 
                 "ranks": comm.size,
                 "threads": int(os.environ["OMP_NUM_THREADS"]),
                 "seconds": max(s for s, _, _, _ in every),
+                **({"iterations": iterations, "iterations_seconds": solve} if iterations > 0 else {}),
                 "host_bytes_per_unknown": max(max(p["host_bytes"] for p in f.values()) / n for _, f, _, n in every),
                 "array_bytes_per_unknown": max(m / n for _, _, m, n in every),
                 "phases": {
@@ -147,7 +152,8 @@ def measure(order: int, unknowns: int, device: str, options: dict[str, Any]) -> 
 def run(order: int, unknowns: int, ranks: int, threads: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """The result of one size, in processes of its own."""
     command = [sys.executable, __file__, "--inside", "--order", str(order), "--unknowns", str(unknowns)]
-    command += ["--device", arguments.device, "--geometry", arguments.geometry]
+    command += ["--device", arguments.device, "--geometry", arguments.geometry, "--kernels", arguments.kernels]
+    command += ["--iterations", str(arguments.iterations)]
     before = os.getloadavg()[0]
     done = subprocess.run(
         [mpiexec(), "-n", str(ranks), *command],
@@ -167,6 +173,8 @@ def show(result: dict[str, Any]) -> None:
         f"{result['threads']} threads: {result['seconds']:.2f} s, at most {result['host_bytes_per_unknown']:.0f} host "
         f"bytes per unknown; arrays {result['array_bytes_per_unknown']:.0f} bytes; load {result['load_before']:.1f}"
     )
+    if "iterations" in result:
+        print(f"  {result['iterations']} iterations of CG take {result['iterations_seconds']:.2f} s")
     print(f"  {'phase':28s}{'s':>8s}{'host B':>9s}{'device B':>9s}   per unknown")
     for name, phase in result["phases"].items():
         if phase["seconds"] < 0.005 * result["seconds"]:
@@ -185,6 +193,9 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="shared by the ranks")
     parser.add_argument("--device", default="host", choices=["host", "cuda", "hip"])
     parser.add_argument("--geometry", default="auto", choices=["auto", "stored", "trilinear"])
+    parser.add_argument("--kernels", default="portable", choices=["auto", "portable", "simd"])
+    parser.add_argument("--iterations", type=int, default=0, help="of CG that are timed after the set-up")
+    parser.add_argument("--rounds", type=int, default=1, help="how often all sizes are run, in turn")
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--against", type=Path, help="results of an earlier version")
     parser.add_argument("--output", type=Path)
@@ -192,8 +203,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.inside:
         # A launch would need a GPU: where it is a driver made for tests, the exchange cannot be timed.
-        options = {"geometry": arguments.geometry, "exchange": "pairwise:staged"}
-        measure(arguments.order, int(arguments.unknowns[0]), arguments.device, options)
+        exchange = "pairwise:staged" if arguments.kernels == "portable" else "auto"
+        options = {"geometry": arguments.geometry, "kernels": arguments.kernels, "exchange": exchange}
+        measure(arguments.order, int(arguments.unknowns[0]), arguments.device, arguments.iterations, options)
         return
 
     from weft.run.launch import processor_name
@@ -202,13 +214,13 @@ def main() -> None:
         "processor": processor_name(),
         "device": arguments.device,
         "geometry": arguments.geometry,
+        "kernels": arguments.kernels,
         "runs": [],
     }
-    for ranks in arguments.ranks:
-        for unknowns in arguments.unknowns:
-            result = run(arguments.order, int(unknowns), ranks, max(1, arguments.cores // ranks), arguments)
-            results["runs"].append(result)
-            show(result)
+    for _, ranks, unknowns in itertools.product(range(arguments.rounds), arguments.ranks, arguments.unknowns):
+        result = run(arguments.order, int(unknowns), ranks, max(1, arguments.cores // ranks), arguments)
+        results["runs"].append(result)
+        show(result)
     if arguments.against:
         results["before"] = json.loads(arguments.against.read_text())["runs"]
     if arguments.output:
