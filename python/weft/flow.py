@@ -286,6 +286,25 @@ class Solver(SolverOnElements, Output, Statistics):
         return cast(StepFigures, self._core.figures)
 
     @property
+    def unknowns(self) -> int:
+        """Unknowns per field on this rank; their sum over ranks is the number of distinct points."""
+        return int(self._core.unknowns)
+
+    @property
+    def elements_by_shape(self) -> tuple[int, int, int, int]:
+        """This rank's boxes, other parallelepipeds, trilinear elements, and those whose metric is stored."""
+        boxes, affine, trilinear, stored = self._core.elements_by_shape
+        return boxes, affine, trilinear, stored
+
+    def work(self, term: str, fields: int = 3) -> tuple[float, float]:
+        """Bytes and operations of a term of docs/flow-terms.md on this rank, such as ``"convect"`` or ``"gradient"``.
+
+        ``fields``: the number of fields that are convected, of which the first three are the velocity.
+        """
+        moved, flops = self._core.work(term, operator.index(fields))
+        return float(moved), float(flops)
+
+    @property
     def tuning(self) -> dict[str, Tuning]:
         """How each exchange was chosen; see ``weft.GatherScatter.tuning``."""
         return dict(self._core.exchange)

@@ -279,6 +279,7 @@ class Figures(TypedDict, total=False):
     iteration_bytes: float
     iteration_bytes_paper: float
     limits: list[Limit]
+    limits_by_phase: dict[str, list[Limit]]
     roofline_fraction: float
     roofline_fraction_paper: float
     step_flops: float

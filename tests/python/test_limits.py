@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.model import formulas, instructions, processors, turbulence_formulas
+from weft.model import flow_formulas, formulas, instructions, processors, turbulence_formulas
 from weft.model.limits import by_instructions, limits
 from weft.report.rows import limit_rows
 
@@ -168,6 +168,30 @@ def test_a_step_of_turbulence_moves_its_fields_once_per_pass() -> None:
     x, z, y = (points[d] * np.log2(points[d]) for d in (0, 2, 1))
     lines = 8 * 20 * 16 * 2.5 * x + 8 * kept.planes * 20 * 5 * z + 7 * kept.columns * 5 * y
     assert turbulence_formulas.step_flops(points, "phase-shift", "rk2", 0).value == pytest.approx(2 * lines)
+
+
+def test_the_velocities_of_a_flow_share_geometry_and_indices() -> None:
+    size = formulas.Size(10, 7, 3430)
+    method = formulas.Method(geometry="trilinear", kernels="simd")
+    once = flow_formulas.velocity(size, method, (0.0, 0.0), 0)
+    twice = flow_formulas.velocity(size, method, (0.0, 0.0), 2)
+    surface, corners = 4 * 10 * (512 - 216), 24 * 8 * 10
+    # x and A x of three fields, 9 words to subtract the gradient and 17 for the residual; then 26 and 9 for x.
+    assert once.bytes.value == surface + corners + (6 + 9 + 17) * 8 * 3430
+    assert twice.bytes.value == 3 * (surface + corners) + (6 + 9 + 17 + 2 * 26 + 9) * 8 * 3430
+    one, stored = (
+        formulas.weft_operator_flops(size, m).value - 2 * 3430 for m in (method, formulas.Method(kernels="simd"))
+    )
+    assert once.flops.value == one + 2 * stored + 33 * 3430
+    assert twice.flops.value == 3 * (one + 2 * stored) + (33 + 144 + 6) * 3430
+
+
+def test_a_flow_extrapolates_all_its_fields_at_every_level() -> None:
+    size = formulas.Size(10, 7, 3430, 4)
+    for components, order, words in ((3, 3, 29), (4, 3, 37), (3, 2, 23), (3, 1, 17)):
+        phase = flow_formulas.convection(size, (1000.0, 10.0), components, order)
+        assert phase.bytes.value == 1000 + words * 4 * 3430
+        assert phase.flops.value == 10 + 4 * components * order * 3430
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="counts x86 instructions")

@@ -85,6 +85,14 @@ def test_a_run_leaves_a_record_tables_fields_and_a_page_that_agree(finished, ran
     whole = sum(sum(spent.values()) for spent in timings["phases"].values())
     assert whole <= 1.001 * timings["profiled_seconds"]
 
+    assert "velocity: bandwidth binds" in output or "velocity: arithmetic binds" in output
+    for phase, limits in figures["limits_by_phase"].items():
+        spent = sum(timings["phases"][phase].values()) / figures["profiled_steps"]
+        assert {limit["name"] for limit in limits} == {"bandwidth", "arithmetic"}
+        assert all(limit["share"] == pytest.approx(limit["seconds"] / spent) for limit in limits)
+        assert limits[0]["share"] >= limits[1]["share"] > 0
+    assert set(figures["limits_by_phase"]) == {"convection", "velocity"}
+
     steps = found["steps"]
     assert [s["step"] for s in steps] == list(range(1, 9))
     assert figures["iterations"]["pressure"]["largest"] == max(s["pressure_iterations"] for s in steps[2:])

@@ -121,6 +121,21 @@ void bind(nb::module_& m, const std::string& precision) {
                      d["flow_rate_forcing"] = figures.forcing;
                      return d;
                    })
+      // Bytes and flops of a term on this rank (docs/flow-terms.md); the fields of convection begin with the velocity.
+      .def(
+          "work",
+          [](F& self, const std::string& term, int fields) {
+            for (const auto known : {flow::Term::convect, flow::Term::convect_skew, flow::Term::gradient,
+                                     flow::Term::weak_divergence, flow::Term::divergence, flow::Term::curl})
+              if (flow::name(known) == term) {
+                const flow::Work work = self.solver().terms().work(known, fields, true);
+                return std::pair(work.bytes, work.flops);
+              }
+            throw std::invalid_argument("flow: there is no term \"" + term + "\"");
+          },
+          "term"_a, "fields"_a)
+      .def_prop_ro("unknowns", [](F& self) { return self.solver().space().unknowns(); })
+      .def_prop_ro("elements_by_shape", [](F& self) { return self.solver().stiffness().elements_by_shape(); })
       .def_prop_ro("exchange", [](F& self) {
         Tunings tunings;
         for (const auto& [use, tuning] : self.solver().tunings()) tunings[use.c_str()] = to_dict(tuning);

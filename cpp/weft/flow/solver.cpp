@@ -401,6 +401,10 @@ Terms<T>& Solver<T>::terms() {
   return impl_->terms;
 }
 template <class T>
+const poisson::Operator<T>& Solver<T>::stiffness() const {
+  return impl_->stiffness;
+}
+template <class T>
 Pressure<T>& Solver<T>::pressure() {
   return impl_->pressure;
 }

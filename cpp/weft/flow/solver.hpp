@@ -127,6 +127,7 @@ class Solver {
   space::Space<T>& space();
   State<T>& state();
   Terms<T>& terms();
+  const poisson::Operator<T>& stiffness() const;
   Pressure<T>& pressure();
   const Boundaries<T>& boundaries() const;
   // Sets the boundary values of a velocity u, [3][entries], to those currently prescribed. (collective)

@@ -7,7 +7,7 @@ from typing import cast
 
 from weft.format import rate, seconds, size_text
 from weft.record import Figures, Iterations, Record, Row, Tuning
-from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, machine_rows, reference_rows
+from weft.report.rows import Parts, Plot, Rows, choice_rows, exchange_rows, limit_rows, machine_rows, reference_rows
 
 
 def title(record: Record) -> str:
@@ -182,7 +182,7 @@ def path_rows(figures: Figures) -> Rows:
 
 
 def phase_rows(record: Record) -> Rows:
-    """Time of the recorded steps by phase: in total, and in MPI and copies."""
+    """Time of the recorded steps by phase: in total, and in MPI and copies; the limits of phases."""
     timings, figures = record["timings"], record["figures"]
     total = timings["profiled_seconds"]
     if not timings["phases"] or total <= 0:
@@ -192,6 +192,8 @@ def phase_rows(record: Record) -> Rows:
         whole = sum(spent.values())
         told = spent.get("mpi", 0.0) + spent.get("copy", 0.0)
         rows.append((f"  {name}", f"{seconds(whole)} ({100 * whole / total:.1f} %), {seconds(told)}"))
+    for name, limits in figures.get("limits_by_phase", {}).items():
+        rows += limit_rows(limits, f"{name}: ")
     return rows
 
 

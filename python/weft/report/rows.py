@@ -32,13 +32,14 @@ def machine_rows(record: Record) -> Rows:
     ]
 
 
-def limit_rows(limits: Sequence[Limit]) -> Rows:
-    """Which limit binds, and the share of each that was reached (`weft.model.limits`)."""
+def limit_rows(limits: Sequence[Limit], of: str = "") -> Rows:
+    """Which limit binds, and the share of each that was reached (`weft.model.limits`). `of`: what they
+    are limits of, in front of the line."""
     if not limits:  # a record of an older version
         return []
     first, *others = [(limit["name"], f"{100 * limit['share']:.0f} %", limit["what"]) for limit in limits]
     held = ", of which caches hold a part" if first[0] == "bandwidth" and limits[0]["share"] > 1 else ""
-    return [("limit", f"{first[0]} binds, {first[1]} reached: {first[2]}{held}")] + [
+    return [("limit", f"{of}{first[0]} binds, {first[1]} reached: {first[2]}{held}")] + [
         ("  then", f"{name}, {share}: {what}") for name, share, what in others
     ]
 

@@ -203,10 +203,25 @@ def maxwell(
 # diagonalisation, a residual and the coarse levels, in single precision. Weft's flow on Zen 5 takes 5 to 7.
 PRESSURE_WORK, VELOCITIES = 6, 3
 MOST_ITERATIONS = 1_000_000
-# Vectors that a step reads or writes outside its solves' iterations (docs/flow-terms.md): extrapolation of velocities
-# and convective terms 29, divergence 5, gradient of the pressure 16; the projection onto L earlier pressures 4 L + 12,
-# where L grows from 8 to 16, and 2 applications of the operator, which are about an iteration.
-STEP_WORDS, STEP_ITERATIONS = 29 + 5 + 16 + 4 * 12 + 12, 1
+
+
+def extrapolation_words(components: int, time_order: int) -> int:
+    """Words per unknown that extrapolating a step's velocities and convective terms reads or writes.
+
+    It reads both at every level; it writes the results over the oldest ones, and three accelerations; and it reads the
+    mass and its inverse.
+    """
+    return (2 * time_order + 2) * components + 3 + 2
+
+
+# Words per unknown that subtracting the three derivatives of the pressure from the right-hand sides reads or writes;
+# the derivatives themselves take 7.
+SUBTRACTION_WORDS = 9
+# Vectors that a step reads or writes outside its solves' iterations (docs/flow-terms.md): extrapolation, divergence 5,
+# gradient of the pressure 7 and its subtraction; the projection onto L earlier pressures 4 L + 12, where L grows from 8
+# to 16, and 2 applications of the operator, which are about an iteration.
+STEP_WORDS = extrapolation_words(VELOCITIES, 3) + 5 + 7 + SUBTRACTION_WORDS + 4 * 12 + 12
+STEP_ITERATIONS = 1
 
 
 def step_iterations(pressure: float, velocity: float) -> float:

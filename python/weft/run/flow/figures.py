@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from mpi4py import MPI
 
 from weft.flow import StepFigures
-from weft.record import Figures, Iterations
+from weft.model import flow_formulas, formulas
+from weft.model.limits import limits
+from weft.record import Figures, Iterations, Record
 from weft.run.flow.problem import Problem
+from weft.run.machine import rates_beside
 from weft.run.record import memory_bytes
 from weft.solver_on_elements import Checkpoint
 
@@ -70,3 +74,52 @@ def memory(problem: Problem) -> Figures:
     word = 4 if problem.case.precision == "single" else 8
     whole = sum(held.values())
     return {"memory_bytes": held, "memory": whole, "memory_words_per_point": whole / word / solver.points}
+
+
+TERMS = {"overintegrated": "convect", "skew-symmetric": "convect_skew"}
+
+
+def add_limits(problem: Problem, record: Record, recorded: Sequence[Mapping[str, float]]) -> None:
+    """Measures the host and adds the limits of the phases that can be counted, from the steps that were `recorded`.
+
+    Without recorded steps, SIMD kernels or room for the measurement there are none. (collective)
+    """
+    solver, case, comm, figures = problem.solver, problem.case, problem.comm, record["figures"]
+    phases = record["timings"]["phases"]
+    if not recorded or solver.kernels != "simd":
+        return
+    measured = rates_beside(solver.device, case.precision, comm)
+    if measured is None:
+        return
+    figures.update(measured)
+
+    def whole(mine: Sequence[float]) -> list[float]:
+        return [comm.allreduce(value, MPI.SUM) for value in mine]
+
+    def of_term(name: str, fields: int = 3) -> tuple[float, float]:
+        moved, flops = whole(solver.work(name, fields))
+        return moved, flops
+
+    boxes, affine, _, stored = map(int, whole(solver.elements_by_shape))
+    size = formulas.Size(
+        solver.elements, case.order, int(whole([solver.unknowns])[0]), 4 if case.precision == "single" else 8
+    )
+    method = formulas.Method(
+        geometry=solver.geometry, stored_elements=stored, parallelepipeds=boxes + affine, boxes=boxes, kernels="simd"
+    )
+    components = 3 + len(case.scalars)
+    iterations = float(np.mean([step["velocity_iterations"] for step in recorded]))
+    counted = {
+        "convection": flow_formulas.convection(
+            size, of_term(TERMS[solver.convection], components), components, solver.time_order
+        ),
+        "velocity": flow_formulas.velocity(size, method, of_term("gradient"), iterations),
+    }
+    bandwidth, peak = measured["bandwidth_bytes_per_second"], measured["peak_flops_per_second"]
+    figures["limits_by_phase"] = {
+        name: limits(sum(phases[name].values()) / len(recorded), phase.bytes.value, bandwidth, phase.flops.value, peak)
+        for name, phase in counted.items()
+        if name in phases
+    }
+    for name, phase in counted.items():
+        figures["formulas"][f"limits of {name}"] = f"{phase.bytes.text}; {phase.bytes.source}"

@@ -22,7 +22,7 @@ from weft.flow_statistics import loads
 from weft.record import Figures, Record, Reference, Timings
 from weft.run.checkpoints import Checkpoints
 from weft.run.elements import moved_by_user_code
-from weft.run.flow.figures import SOLVES, iterations, memory, sizes, summary
+from weft.run.flow.figures import SOLVES, add_limits, iterations, memory, sizes, summary
 from weft.run.flow.output import OutputFiles
 from weft.run.flow.problem import Problem, Watch, make_mesh
 from weft.run.flow.profile import PROFILED, Profile, paths
@@ -115,6 +115,8 @@ class Run:
         self.finish(seconds)
         if signal == 0:
             self.record["figures"]["errors"] = self.problem.errors()
+            self.display.phase("machine: measuring bandwidth and peak")
+            add_limits(self.problem, self.record, [step for step in self.steps if step["recorded"]])
             if case.output.compare_paths:
                 self.display.phase("exchange: timing every path")
                 paths(self.problem, self.record)
