@@ -427,6 +427,7 @@ def test_every_described_machine_loads_and_the_template_too() -> None:
         ('kind = "fat-tree"', 'kind = "hypercube"', "topology.kind"),
         ("[links.network]", "[links.nearby]", "links"),
         ("value = 0.9,", "value = 90,", "write 90 % as 0.9"),
+        ("value = 16,", "value = 0.5,", "'nodes' is 0.5"),
         ("[constants]", TESTED.format("poisson", "grid = [1, 2]"), "'grid', which is no size of poisson"),
         ("[constants]", TESTED.format("turbulence", "order = [1, 2]"), "'order', which is no size of turbulence"),
         ("[constants]", TESTED.format("poisson", "ranks = [2, 1]"), "largest ranks first"),

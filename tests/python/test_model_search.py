@@ -79,6 +79,13 @@ def test_more_ranks_than_can_be_looked_at_are_left_out(monkeypatch: pytest.Monke
     assert 50 < max(c.ranks for c in found.fitting) <= 100
 
 
+def test_all_process_grids_with_equal_bricks_are_tried() -> None:
+    for grid, most in ((96, 40), (97, 200), (36, 10_000)):
+        sides = [n for n in range(1, min(grid, most) + 1) if grid % n == 0]
+        assert list(search.process_grids(grid, most)) == [(a, b) for a in sides for b in sides if a * b <= most]
+    assert len(list(search.process_grids(10**9, 10**10))) > 5000  # at once
+
+
 def test_the_command_searches_as_typed(tmp_path: Path) -> None:
     words = ["model", "search", "turbulence", "--grid", "32768", "--machines", "frontier,summit"]
     words += ["--at-most", "40000", "nodes"]

@@ -285,6 +285,8 @@ class Machine(Form):
 
     @model_validator(mode="after")
     def _sound(self) -> Machine:
+        if self.nodes.value < 1:
+            raise ValueError(f"'nodes' is {self.nodes.value:g}, but must be at least 1")
         if self.ranks_per_node % self.ranks_per_package:
             raise ValueError("'ranks_per_node' must be a multiple of 'ranks_per_package'")
         for workload in ("", *WORKLOADS):

@@ -8,17 +8,20 @@ node use a part of one.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weft.model import project
 from weft.model.machine import Machine, numbers_of, with_number
 from weft.model.project import OutOfMemoryError, Projection
-from weft.model.project.exchanges import MOST_RANKS
 from weft.model.project.projection import at_least_one
 from weft.model.result import ModelError
 
 BATCHES = (1, 2, 3, 4)  # fields per all-to-all (Q of GESTS Eq. 9)
+# Ranks of workloads on elements, whose neighbours are looked at: that takes about a second for so many.
+MOST_RANKS = 1_000_000
+MOST_DIVISOR = 10_000_000  # grids whose smaller divisors exceed this fit on no machine
 STEPS = 1000  # number of steps for which node-hours are given
 
 
@@ -100,7 +103,8 @@ class Found:
 
 def process_grids(grid: int, most_ranks: int) -> Iterator[tuple[int, int]]:
     """The process grids rows x columns of at most this many ranks on which every rank has bricks of the same size."""
-    sides = [side for side in range(1, min(grid, most_ranks) + 1) if grid % side == 0]
+    small = [n for n in range(1, min(math.isqrt(grid), most_ranks, MOST_DIVISOR) + 1) if grid % n == 0]
+    sides = sorted({side for n in small for side in (n, grid // n) if side <= most_ranks})
     return ((rows, columns) for rows in sides for columns in sides if rows * columns <= most_ranks)
 
 
