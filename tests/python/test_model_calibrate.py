@@ -211,7 +211,8 @@ def test_a_run_on_three_ranks_of_two_nodes_counts_both(tmp_path: Path) -> None:
 
 
 def test_the_range_of_lengths_of_an_unmeasured_kind_holds_twice_their_transforms(tmp_path: Path) -> None:
-    made = calibrate.calibrate(read([run(tmp_path, "turbulence", 1, grid=grid) for grid in (64, 90, 96, 120)]))
+    paths = [run(tmp_path, "turbulence", 1, grid=grid, precision="single") for grid in (64, 90, 96, 120)]
+    made = calibrate.calibrate(read(paths))
     for grid, kind in ((75, "odd"), (84, "prime factor 7"), (72, ""), (80, "")):
         central = project.turbulence(made, 1, grid=grid)
         found = project.results(made, lambda m, n=grid: project.turbulence(m, 1, grid=n))[0]
@@ -223,6 +224,15 @@ def test_the_range_of_lengths_of_an_unmeasured_kind_holds_twice_their_transforms
         bare = made.model_copy(update={"errors": {}})
         unknown = project.results(bare, lambda m, n=grid: project.turbulence(m, 1, grid=n))[0]
         assert (unknown.high > unknown.value) is bool(unknown.range_is) is bool(kind)
+
+
+def test_the_range_of_runs_widens_for_another_precision(tmp_path: Path) -> None:
+    sizes = (512, 1000, 4096)
+    paths = [run(tmp_path, "poisson", 1, order=7, elements_per_rank=n, precision="single") for n in sizes]
+    made = calibrate.calibrate(read(paths))
+    assert made.errors["poisson"].precision == "single"
+    paths.append(run(tmp_path, "poisson", 1, order=7, elements_per_rank=2197))
+    assert calibrate.calibrate(read(paths)).errors["poisson"].precision is None
 
 
 def test_the_working_set_is_what_an_iteration_touches(tmp_path: Path) -> None:

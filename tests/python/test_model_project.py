@@ -187,6 +187,17 @@ def test_a_range_widens_with_each_doubling_outside_the_published_rows() -> None:
     assert not project.notes(frontier, "turbulence", [project.turbulence(frontier, 1024, grid=2048).size])
 
 
+def test_a_range_widens_for_a_precision_that_no_published_row_has() -> None:
+    frontier = machine.load("frontier")
+    for precision, times in (("single", 1), ("double", 2)):
+        made = project.turbulence(frontier, 1024, grid=2048, precision=precision)
+        found = project.results(frontier, lambda m, p=precision: project.turbulence(m, 1024, grid=2048, precision=p))[0]
+        assert found.high / found.value == pytest.approx((1 + frontier.errors["turbulence"].value) ** times)
+        said = project.notes(frontier, "turbulence", [made.size], [precision])
+        assert said == [] if times == 1 else "published rows are in single precision" in said[0]
+        assert ("widened" in found.range_is) is (times == 2)
+
+
 def test_the_page_has_the_tables_of_today() -> None:
     spec = importlib.util.spec_from_file_location("published_tables", BENCHMARKS / "published_tables.py")
     assert spec is not None

@@ -57,7 +57,9 @@ def accuracies(
             ))  # fmt: skip
         if (count := len(distances)) >= LEAST:
             few = ", which are few" if count < ENOUGH else ""
+            precisions = {run.options["precision"] for run in of}
             found[workload] = Accuracy(
+                precision=precisions.pop() if len(precisions) == 1 else None,
                 value=max(math.expm1(half_width(distances)), SMALLEST), basis="held-out runs",
                 tested=project.tested(sizes),
                 source=f"for {100 * LEVEL:.0f} % of others, from {count} problems, each predicted by the others{few}",

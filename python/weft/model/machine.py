@@ -255,6 +255,7 @@ class Accuracy(Number):
     """The error that holds 95 % of published values or 90 % of other runs, and the sizes on which it rests."""
 
     basis: Literal["published rows", "held-out runs"] = "published rows"
+    precision: Literal["double", "single"] | None = None  # of all these rows or runs, if they have the same
     tested: dict[str, tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]]
 
     @model_validator(mode="after")

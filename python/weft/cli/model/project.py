@@ -164,11 +164,11 @@ def project(
     if workload == "turbulence" and "grid" not in options:
         raise click.UsageError("turbulence needs --grid, the number of grid points per direction")
     function = getattr(method, workload)
-    results, sizes, refused = [], [], None
+    results, projections, refused = [], [], None
     for count in integers(ranks, "ranks", 1):
         made = partial(function, ranks=count, **options)
         try:
-            sizes.append(made(described).size)
+            projections.append(made(described))
         except ModelError as error:
             refused = refused or error
             continue
@@ -176,7 +176,9 @@ def project(
         of = f"{count} rank{'s' * (count > 1)}"
         results += [replace(r, quantity=f"{of}: {r.quantity}") for r in found]
     if results:
-        output(Table(f"{workload} on {described.title}", results, method.notes(described, workload, sizes)), json_file)
+        sizes, precisions = [p.size for p in projections], {p.precision for p in projections}
+        notes = method.notes(described, workload, sizes, precisions)
+        output(Table(f"{workload} on {described.title}", results, notes), json_file)
     if refused is not None:
         raise refused
 

@@ -79,11 +79,13 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
         range_is = range_is or "transforms of another kind"
     if name in machine.errors:
         accuracy = machine.errors[name]
-        width = min(math.log1p(accuracy.value) * widening(central.size, accuracy.tested), WIDEST)
+        foreign = accuracy.precision not in (None, central.precision)
+        times = widening(central.size, accuracy.tested) + foreign
+        width = min(math.log1p(accuracy.value) * times, WIDEST)
         low, high = low * math.exp(-width), high * math.exp(width)
         share = "95 %" if accuracy.basis == "published rows" else "90 %"
         range_is = f"{share} of {accuracy.basis}"
-        range_is += ", widened" if other or outside(central.size, accuracy.tested) else ""
+        range_is += ", widened" if other or foreign or outside(central.size, accuracy.tested) else ""
 
     def one(quantity: str, value: float, unit: str, inverse: bool = False) -> Result:
         ends = (1 / high, 1 / low) if inverse else (low, high)
@@ -99,8 +101,10 @@ def results(machine: Machine, project: Callable[[Machine], Projection]) -> list[
     return found
 
 
-def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] = ()) -> list[str]:
-    """Notes on the limits of projections of a workload with these sizes on this machine."""
+def notes(
+    machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] = (), precisions: Iterable[str] = ()
+) -> list[str]:
+    """Notes on the limits of projections of a workload with these sizes and precisions on this machine."""
     found = []
     sizes = list(sizes)
     if (efficiency := machine.efficiency.get(workload)) is not None:  # type: ignore[call-overload]
@@ -149,6 +153,10 @@ def notes(machine: Machine, workload: str, sizes: Iterable[Mapping[str, float]] 
         low, high = accuracy.tested[name]
         rows = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
         found.append(f"{name}: {accuracy.basis} cover {rows}; the range widens by its width with each doubling outside")
+    if any(accuracy.precision not in (None, precision) for precision in precisions):
+        found.append(
+            f"{accuracy.basis} are in {accuracy.precision} precision; the range widens by its width for another"
+        )
     return found
 
 
