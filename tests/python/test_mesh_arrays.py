@@ -99,6 +99,16 @@ def test_meshio_cell_sets_name_boundaries():
         Mesh.from_meshio(meshio.Mesh(points, [("quad", quads)]))
 
 
+def test_a_boundary_may_have_no_faces_and_regions_are_whole_numbers():
+    points, cells, _ = box((1, 1, 1))
+    for none in ([], np.empty((0, 4), int)):
+        assert Mesh.from_arrays(points, cells, {"inlet": none}).boundary_names == ["inlet", "unnamed"]
+    assert Mesh.from_arrays(points, cells, regions=np.array([7], np.uint8)).element_tags.tolist() == [7]
+    for tag in (7.5, 2**70):
+        with pytest.raises(MeshError, match="whole numbers"):
+            Mesh.from_arrays(points, cells, regions=[tag])
+
+
 def test_bad_arrays_are_refused():
     points, cells, faces = box((2, 1, 1))
     with pytest.raises(MeshError, match=r"points have the shape \(12, 2\)"):

@@ -504,6 +504,26 @@ def test_bad_gmsh_meshes_are_refused(tmp_path):
     )
 
 
+def test_an_element_in_several_physical_volumes_is_read_once_in_the_first(tmp_path):
+    # Version 2 repeats an element for each of its groups; two elements would have no outer face.
+    points = CUBE + [(x, y, 2) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    cells = [HEX, (5, [5, 6, 7, 8, 9, 10, 11, 12]), HEX]
+    text = msh2(points, cells).replace(" 5 2 0 1 1 2", " 5 2 7 1 1 2", 1).replace(" 5 2 0 1 5 6", " 5 2 8 1 5 6")
+    mesh = Mesh.read(nek.write(tmp_path / "twice.msh", text))
+    assert faces_named(mesh) == {"unnamed": 10}
+    assert mesh.element_tags.tolist() == [7, 8]
+    assert volume(mesh, 1) == pytest.approx(2)
+    flat = msh2(CUBE, [(3, [1, 2, 3, 4]), (3, [1, 2, 3, 4])])
+    assert Mesh.read(nek.write(tmp_path / "flat.msh", flat)).global_elements == 1
+
+
+def test_repeated_elements_are_refused(tmp_path):
+    corners, conditions = nek.box((2, 1, 1))
+    for both in ([0, 1, 1], [1, 0, 1]):
+        text = refusal(tmp_path / "twice.re2", nek.re2(corners[both], conditions))
+        assert f"element 2 (counting from 0) has the corners of element {both.index(1)} (1 of 3 elements" in text
+
+
 def test_surfaces_inside_the_mesh_are_no_boundaries(tmp_path):
     points = CUBE + [(x, y, 2) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))]
     cells = [HEX, (5, [5, 6, 7, 8, 9, 10, 11, 12])]

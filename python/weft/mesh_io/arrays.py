@@ -33,7 +33,10 @@ def from_arrays(
     nodes = lexicographic(places[cells], VTK)
     raw = RawMesh(vertices, nodes, np.zeros((len(cells), 6), np.int32), [], source)
     if regions is not None:
-        raw.tags = np.asarray(regions).astype(np.int64)
+        tags = np.asarray(regions)
+        if tags.dtype.kind not in "iu":
+            raise FormatError(f"regions have the type {tags.dtype}, but need whole numbers of at most 64 bits")
+        raw.tags = tags.astype(np.int64)
         if raw.tags.shape != (len(cells),):
             raise FormatError(f"regions have the shape {raw.tags.shape}, but need ({len(cells)},): one per element")
     raw.tag_names = dict(region_names or {})
@@ -114,6 +117,8 @@ def _numbers(table: npt.NDArray[Any], points: int, what: str) -> Ints:
 
 def _quads(name: str, quads: npt.ArrayLike, points: int) -> Ints:
     table = np.asarray(quads)
+    if table.size == 0:
+        return np.empty((0, 4), np.int64)
     if table.ndim != 2 or table.shape[1] < 4:
         raise FormatError(f"faces {name!r} have the shape {table.shape}, but need (number of faces, 4)")
     return _numbers(table[:, :4], points, f"faces {name!r}")

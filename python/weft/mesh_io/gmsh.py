@@ -409,7 +409,11 @@ def _assemble(file: _File, source: str) -> RawMesh:
         raise FormatError("the mesh mixes elements of order 1 and 2: save it with a single order")
 
     places, index = _index(file)
-    hexahedra = index(np.concatenate([b[0] for b in file.elements[kinds[0]]]), "hexahedra")
+    # Version 2 repeats an element for each of its physical groups; the first one is its region.
+    hexahedra, groups = (np.concatenate([b[part] for b in file.elements[kinds[0]]]) for part in (0, 1))
+    _, group = unique_rows(hexahedra.astype(np.int64))
+    once = np.sort(np.unique(group, return_index=True)[1])
+    hexahedra = index(hexahedra[once], "hexahedra")
     used, corner_ids = np.unique(hexahedra[:, CORNERS], return_inverse=True)
     vertices = corner_ids.reshape(-1, 8).astype(np.int64)
     raw = RawMesh(vertices, lexicographic(places[hexahedra], GMSH), np.zeros((len(vertices), 6), np.int32), [], source)
@@ -444,7 +448,7 @@ def _assemble(file: _File, source: str) -> RawMesh:
     raw.boundary_names = list(names)
     raw.flat = flat
     raw.name_bare_faces()
-    raw.tags = np.concatenate([b[1] for b in file.elements[kinds[0]]]).astype(np.int64)
+    raw.tags = groups[once].astype(np.int64)
     raw.tag_names = {name: tag for (dimension, tag), name in file.names.items() if dimension == 3}
     return raw
 

@@ -55,7 +55,7 @@ class RawMesh:
     interfaces: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
 
     def check(self) -> RawMesh:
-        """Returns the mesh itself. Raises FormatError for invalid coordinates and left-handed elements."""
+        """Returns the mesh itself. Raises FormatError for invalid coordinates, and left-handed or repeated elements."""
         check_numbers(self.nodes)
         if not (np.abs(self.curve_values) < LARGEST).all():
             raise FormatError("a curved side has values that are not finite numbers")
@@ -72,6 +72,14 @@ class RawMesh:
             raise FormatError(
                 f"element {element} (counting from 0) is {kind}; its mean edges span a volume of "
                 f"{jacobian[element]:.6g}{more}"
+            )
+        _, group = unique_rows(np.sort(self.vertices, axis=1))
+        _, first = np.unique(group, return_index=True)
+        twice = np.flatnonzero(first[group] != np.arange(len(group)))
+        if len(twice):
+            raise FormatError(
+                f"element {twice[0]} (counting from 0) has the corners of element {first[group[twice[0]]]} "
+                f"({len(twice)} of {len(group)} elements are repeated)"
             )
         return self
 
