@@ -109,6 +109,22 @@ TEST(FastDiagonalisation, vectors_are_orthonormal_in_the_mass_and_ends_are_what_
   EXPECT_THROW(element::fast_diagonalisation(4, {0.0, End::natural, End::natural}), std::invalid_argument);
 }
 
+TEST(FastDiagonalisation, eigenvalues_fall_with_the_square_of_the_length_whatever_the_unit) {
+  using element::End;
+  const auto of = [](double unit) {
+    return element::fast_diagonalisation(5, {2 * unit, End::neighbor, End::natural, 3 * unit});
+  };
+  const auto one = of(1);
+  for (const double unit : {1e-30, 1e-9, 1e5, 1e9, 1e30}) {
+    const auto other = of(unit);
+    for (int i = 0; i < 6; ++i) {  // nothing is beyond the natural end
+      ASSERT_NEAR(other.values[i] * unit * unit / one.values[i], 1, 1e-9) << unit;
+      for (int k = 0; k < 7; ++k)
+        ASSERT_NEAR(std::abs(other.vectors[k * 7 + i]) * std::sqrt(unit), std::abs(one.vectors[k * 7 + i]), 1e-9);
+    }
+  }
+}
+
 TEST(Schwarz, is_the_inverse_on_one_element) {
   if (mpi::Comm().size() > 1) GTEST_SKIP() << "one element is one rank's";
   const mesh::Mesh mesh = mesh::make_box({.counts = {1, 1, 1}, .upper = {1, 2, 0.5}}, mpi::Comm());

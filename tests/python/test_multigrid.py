@@ -173,3 +173,16 @@ def test_order_one_is_solved_by_algebraic_multigrid(dirichlet):
     assert result.converged
     assert result.iterations < 25
     assert operator.choices["multigrid"]["algebraic_level_unknowns"][0] == operator.dofs
+
+
+@pytest.mark.parametrize("smoother", ["chebyshev-jacobi", "schwarz", "chebyshev-schwarz"])
+def test_the_unit_of_length_does_not_change_the_iterations(smoother):
+    counts = []
+    for side in (1e-9, 1.0, 1e9):
+        mesh = weft.Mesh.box((3, 2, 3), upper=side, deformation="smooth")
+        op = weft.Poisson(mesh, order=5, lam=0.0, dirichlet=True, device="host", exchange="pairwise:direct")
+        b = op.project(lambda x, y, z, side=side: np.sin(3 * x / side) * np.cos(y / side) / side**2)
+        result = op.multigrid(b, smoother=smoother)
+        assert result.converged
+        counts.append(result.iterations)
+    assert max(counts) - min(counts) <= 1, counts

@@ -58,11 +58,15 @@ FastDiagonalisation fast_diagonalisation(int order, const Interval& interval) {
       for (int p = 0; p < n; ++p)
         stiffness[i * n + j] += g.weights[p] * g.derivative[p * n + i] * g.derivative[p * n + j];
 
+  // Lengths are in this unit, or the 1 of points that are not unknowns would hide small eigenvalues of long intervals.
+  const int half = std::ilogb(interval.length) / 2;
+  const double unit = std::exp2(2 * half), root = std::exp2(half);
   std::vector<double> a(m * m), b(m), q;
   // Adds points [first, last] of an interval of this length. Its point 0 is point `shift` of the subdomain.
   const auto add = [&](double length, int first, int last, int shift) {
     if (!(length > 0))
       throw std::invalid_argument("fast diagonalisation: an interval has length " + std::to_string(length));
+    length /= unit;
     for (int i = first; i <= last; ++i) {
       b[shift + i] += length / 2 * g.weights[i];
       for (int j = first; j <= last; ++j) a[(shift + i) * m + shift + j] += 2 / length * stiffness[i * n + j];
@@ -91,9 +95,9 @@ FastDiagonalisation fast_diagonalisation(int order, const Interval& interval) {
   for (int i = 0; i < m; ++i) {
     // points that are not unknowns: eigenvalue 1, eigenvectors unchanged
     const double value = a[i * m + i];
-    result.values[i] = value > 1e-12 * largest ? value : 0;  // exactly 0 if both ends are natural
+    result.values[i] = value > 1e-12 * largest ? value / unit / unit : 0;  // exactly 0 if both ends are natural
     for (int j = 0; j < m; ++j)
-      if (unknown[i] && unknown[j]) result.vectors[i * m + j] = q[i * m + j] / std::sqrt(b[i]);
+      if (unknown[i] && unknown[j]) result.vectors[i * m + j] = q[i * m + j] / std::sqrt(b[i]) / root;
   }
   return result;
 }

@@ -23,7 +23,7 @@ struct Interval {
 // Solves A v = lambda B v for stiffness and mass (lumped at the points) on n + 2 points: one of the left neighbour, the
 // n of the element, one of the right neighbour. With V^T B V = I, A x B x B + B x A x B + B x B x A (x: Kronecker) has
 // the inverse (V x V x V) diag(1 / (lambda_i + lambda_j + lambda_k)) (V x V x V)^T. Points that are not unknowns have
-// zero rows, and as many columns are zero, with lambda = 1. A zero eigenvalue is exactly 0.
+// zero rows, and as many columns are zero, with lambda above 0. A zero eigenvalue is exactly 0.
 struct FastDiagonalisation {
   std::vector<double> vectors;  // [n + 2][n + 2] row-major, columns are eigenvectors
   std::vector<double> values;   // [n + 2]
