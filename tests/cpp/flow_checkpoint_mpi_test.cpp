@@ -305,7 +305,15 @@ TEST(FlowCheckpoint, the_newest_is_told_by_what_files_say_and_not_by_their_times
   comm.barrier();
   EXPECT_EQ(opened(folder.path, comm).header().step, 600);
   comm.barrier();
-  // A file so short that it is unknown whether it is the newest: another must never be used silently.
+  // A checkpoint that has lost its file may be the newest: another must never be used silently.
+  if (comm.rank() == 0) fs::create_directories(root / "checkpoint-00000950");
+  comm.barrier();
+  const std::string lost = error_of([&] { opened(folder.path, comm); });
+  EXPECT_NE(lost.find("checkpoint-00000950/flow.bin: no such file"), std::string::npos) << lost;
+  comm.barrier();
+  if (comm.rank() == 0) fs::remove_all(root / "checkpoint-00000950");
+  comm.barrier();
+  // So may a file so short that it is unknown whether it is.
   if (comm.rank() == 0) fs::resize_file(root / "checkpoint-00000500" / checkpoint_kind.file, 10);
   comm.barrier();
   const std::string error = error_of([&] { opened(folder.path, comm); });

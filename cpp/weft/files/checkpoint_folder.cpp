@@ -46,10 +46,17 @@ std::vector<Found> checkpoints_of(const fs::path& folder, const CheckpointKind& 
   if (fs::is_directory(folder))
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       const fs::path file = entry.path() / kind.file;
-      if (step_of(entry.path()) < 0 || !fs::exists(file)) continue;
+      if (step_of(entry.path()) < 0) continue;
+      // Other files are those of a checkpoint of another kind; a folder that is empty has lost its own.
+      const bool lost = !fs::exists(file);
+      if (lost && !fs::is_empty(entry.path())) continue;
       Found& one = found.emplace_back();
       one.path = entry.path();
       one.step = step_of(entry.path());
+      if (lost) {
+        one.error = file.string() + ": no such file";
+        continue;
+      }
       try {
         one.number = number_of(read_prefix(file, kind.format));
       } catch (const std::runtime_error& error) {
