@@ -101,6 +101,16 @@ class _OnHost:
         return found
 
 
+def _part(given: object) -> str | float:
+    """An expression, or a number of Python's or NumPy's. Raises TypeError for anything else."""
+    if isinstance(given, str):
+        return given
+    number = np.asarray(given)
+    if number.ndim or number.dtype.kind not in "biuf":
+        raise TypeError(f"flow: a value is a number, an expression or a function, not {given!r}")
+    return float(number)
+
+
 class StepFigures(TypedDict):
     """Iterations of a step's solves, by component and by scalar, and the force of a constant flow rate."""
 
@@ -239,10 +249,11 @@ class Solver(SolverOnElements, Output, Statistics):
             return None
         if callable(given):
             return _OnHost(given, components, self.dtype)
-        parts = [given] if components == 1 else list(given)
+        parts = list(given) if components > 1 and np.iterable(given) else [given]
         if len(parts) != components:
-            raise ValueError(f"flow: {len(parts)} values are given, {components} are needed: {given!r}")
-        return [compiled(part) if isinstance(part, (str, float, int)) else part for part in parts]
+            what = f"an array of {given.shape}" if isinstance(given, np.ndarray) else repr(given)
+            raise ValueError(f"flow: {len(parts)} values are given, {components} are needed: {what}")
+        return [part if isinstance(part, _weft.program.Code) else compiled(_part(part)) for part in parts]
 
     def _function(self, given: Given | None, components: int) -> tuple[object, bool]:
         """The function in the form that the options expect, and whether it is steady."""
@@ -375,9 +386,17 @@ class Solver(SolverOnElements, Output, Statistics):
 
     def _fields(self, given: Given | npt.ArrayLike, components: int, time: float) -> Values:
         array = np.asarray(given) if not callable(given) else None
-        if array is None or array.dtype.kind in "OU" or array.ndim < 4:
+        if array is None or array.dtype.kind in "OU" or array.ndim < 2:
             array = self._core.evaluate(self._values(given, components), components, float(time))
             array = array[0] if components == 1 else array
+        elif array.dtype.kind == "c":
+            raise TypeError(f"flow: the values are of type {array.dtype}, but real numbers are needed")
+        elif array.ndim != (5 if components > 1 else 4):
+            n, vector = self.order + 1, "[3]" if components > 1 else ""
+            raise ValueError(
+                f"flow: values are {vector}[{self.mesh.elements}][{n}][{n}][{n}] on this rank, not of the shape "
+                f"{array.shape}"
+            )
         return np.ascontiguousarray(array, self.dtype)
 
     # --- time --------------------------------------------------------------------------------------------------------
@@ -390,5 +409,7 @@ class Solver(SolverOnElements, Output, Statistics):
         size = self.dt if dt is None else float(dt)
         if size is None:
             raise ValueError("flow: no time step is given: pass dt to step() or to the solver")
+        if operator.index(count) < 0:
+            raise ValueError(f"flow: {count} steps; allowed: at least 0")
         for _ in range(operator.index(count)):
             self._core.step(size)

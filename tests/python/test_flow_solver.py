@@ -352,3 +352,33 @@ def test_what_makes_no_sense_is_refused_with_the_remedy():
     with pytest.raises(weft.flow.BlownUp, match="the velocity is no longer finite in step 1") as caught:
         solver.step(1, 0.1)
     assert (caught.value.step, caught.value.field) == (1, "the velocity")
+
+
+def vortex(x, y, z, t=0.0):
+    return np.sin(x) * np.cos(y) * np.cos(z), -np.cos(x) * np.sin(y) * np.cos(z), 0 * x
+
+
+def small(**options):
+    mesh = weft.Mesh.box((2, 2, 2), upper=2 * np.pi, periodic=True)
+    given = {"order": 3, "viscosity": 0.01, "dt": 0.01, "device": "host", "exchange": "pairwise:direct"}
+    return weft.flow.Solver(mesh, **(given | options))
+
+
+def test_values_may_be_numpys_numbers_and_others_are_refused_by_what_they_are():
+    solver = small(viscosity=np.float32(0.01), force=(np.float32(0.5), np.int8(0), "0"))
+    for values in (np.array([1, 0, 0], "f4"), (np.float32(1), np.int64(0), 0.0), (np.array(1.0), 0, "0")):
+        solver.set_velocity(values)
+        assert solver.velocity()[0] == pytest.approx(1.0)
+    field = solver.velocity()
+    for values, error, text in (
+        (field.reshape(3, -1), ValueError, r"values are \[3\]\[8\]\[4\]\[4\]\[4\]"),
+        (field.ravel(), ValueError, "1536 values are given, 3 are needed"),
+        (1.0, ValueError, "1 values are given, 3 are needed"),
+        ((1, 0, None), TypeError, "not None"),
+        ((1, 0, 1j), TypeError, "not 1j"),
+        (field + 1j, TypeError, "complex128"),
+    ):
+        with pytest.raises(error, match=text):
+            solver.set_velocity(values)
+    with pytest.raises(ValueError, match="-1 steps"):
+        solver.step(-1)
