@@ -136,7 +136,7 @@ class Output:
 
         fields = read_nek(path, self.mesh, self.order)
         if fields.velocity is None:
-            raise MeshError(f"{path}: has no velocity to start from")
+            raise MeshError(f"{path}: the file has no velocity to start from")
         self.set_velocity(fields.velocity.astype(self.dtype))
         if fields.pressure is not None:
             self.set_pressure(fields.pressure.astype(self.dtype))

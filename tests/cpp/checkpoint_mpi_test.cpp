@@ -221,7 +221,7 @@ TEST(Checkpoint, another_box_or_number_of_scalars_is_an_error_that_says_so) {
   };
   EXPECT_NE(refused({{12, 9, 12}, lengths}, 0).find("12 x 9 x 10 points, the run has 12 x 9 x 12"), std::string::npos);
   EXPECT_NE(refused({{12, 9, 10}, {1, 1, 1}}, 0).find("other side lengths"), std::string::npos);
-  EXPECT_NE(refused(test_box(), 1).find("has 0 scalars, the run 1"), std::string::npos);
+  EXPECT_NE(refused(test_box(), 1).find("has 0 scalars, the run has 1"), std::string::npos);
   EXPECT_NE(error_of([&] { Checkpoint(folder.path + "/nowhere", comm); }).find("no such checkpoint"),
             std::string::npos);
 }

@@ -53,7 +53,7 @@ def test_every_size_precision_and_grid_has_a_row_and_a_line_and_files_are_writte
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--process-grids", "2x2"], "2x2 is no grid of 1 ranks; there are 1x1"),
+        (["--process-grids", "2x2"], "2x2 is not a process grid of 1 ranks; possible grids: 1x1"),
         (["--precisions", "half"], "found 'half', allowed: double, single"),
         (["--sizes", "1"], "integers of at least 2"),
         (["--sizes", "100000"], "use smaller --sizes"),

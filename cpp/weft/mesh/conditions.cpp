@@ -24,7 +24,7 @@ void check_conditions(const Mesh& mesh, std::span<const std::string> given, cons
     }
     if (!missing.empty())
       throw std::invalid_argument(who + ": no condition is given for the boundary " + missing + " of " + mesh.source +
-                                  "; give each one of: " + words);
+                                  "; give each boundary one of: " + words);
     for (const std::string& name : given)
       if (std::ranges::find(mesh.boundary_names, name) == mesh.boundary_names.end())
         throw std::invalid_argument(who + ": a condition is given for the boundary \"" + name + "\", which " +

@@ -297,13 +297,13 @@ void Checkpoint::read(const SpectralFields<T>& fields) const {
   const SpectralPart& part = fields.part;
   comm_.together([&] {
     if (h.box.sizes != part.box.sizes)
-      throw std::runtime_error(path_ + ": of " + text(h.box) + " points, the run has " + text(part.box) +
-                               ": give the run the same grid");
+      throw std::runtime_error(path_ + ": the checkpoint has " + text(h.box) + " points, the run has " +
+                               text(part.box) + ": give the run the same grid");
     for (std::size_t d = 0; d < 3; ++d)
       if (std::abs(h.box.lengths[d] - part.box.lengths[d]) > 1e-12 * part.box.lengths[d])
-        throw std::runtime_error(path_ + ": the box has other side lengths: give the run the same");
+        throw std::runtime_error(path_ + ": the checkpoint's box has other side lengths: give the run the same ones");
     if (h.scalars != static_cast<int>(fields.fields.size()) - 3)
-      throw std::runtime_error(path_ + ": has " + std::to_string(h.scalars) + " scalars, the run " +
+      throw std::runtime_error(path_ + ": the checkpoint has " + std::to_string(h.scalars) + " scalars, the run has " +
                                std::to_string(fields.fields.size() - 3));
   });
   const Truncation written(h.box, h.dealiasing);

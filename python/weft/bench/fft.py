@@ -228,7 +228,7 @@ def run(
     known = grids_of(comm.size)
     for grid in grids:
         if grid not in known:
-            raise RefusedError(f"{grid} is no grid of {comm.size} ranks; there are {', '.join(known)}")
+            raise RefusedError(f"{grid} is not a process grid of {comm.size} ranks; possible grids: {', '.join(known)}")
     chosen = list(grids) or known
     if problem := weft.fft.libraries(opened.backend)[0]["problem"]:
         raise RefusedError(problem)

@@ -107,7 +107,7 @@ class LayerSection(Section):
     """Perfectly matched layers along the sides of the mesh, which must have the shape of a box there."""
 
     thickness: float = option(
-        0.0, "thickness of the layer, preferably of whole elements; 0: no layer", unit="length", ge=0.0
+        0.0, "thickness of the layer, best a whole number of elements; 0: no layer", unit="length", ge=0.0
     )
     sides: tuple[Literal["x-", "x+", "y-", "y+", "z-", "z+"], ...] = option(
         ("x-", "x+", "y-", "y+", "z-", "z+"), "sides that have a layer"

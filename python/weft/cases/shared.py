@@ -174,7 +174,7 @@ class ElementOutput(PlaneOutput):
     """The output of a time-dependent run on spectral elements."""
 
     movie: int = option(
-        0, "steps between frames of a film of the first plane of output.slice; 0: none", unit="steps", ge=0
+        0, "time steps between frames of a film of the first plane in output.slice; 0: no film", unit="steps", ge=0
     )
     movie_format: MovieFormat = option("auto", MOVIE_FORMATS)
     compare_paths: bool = option(

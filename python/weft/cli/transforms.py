@@ -61,7 +61,7 @@ class Transforms(TypedDict):
 @ROUNDS
 @click.option(
     "--seconds", default=0.05, show_default=True, type=Number(min=0, min_open=True), metavar="S",
-    help="Approximate duration of a round of one case.",
+    help="Approximate duration of each case per round.",
 )  # fmt: skip
 @OUTPUT
 def fft(

@@ -103,7 +103,7 @@ class Transforms(Form):
         return largest_prime(points) in map(largest_prime, self.points)
 
     def has_parity(self, points: int) -> bool:
-        """Whether a measured length is odd, if this length is: real transforms of odd lengths have other kernels."""
+        """Whether the measured lengths cover this parity: odd lengths have kernels of their own, so one must be odd."""
         return points % 2 == 0 or any(known % 2 for known in self.points)
 
 
@@ -383,7 +383,7 @@ class Machine(Form):
         return CONSTANTS[name][0] if key is None else self.constants[key].value
 
     def key(self, name: str, workload: str) -> str | None:
-        """The key of a constant in `constants`: of the workload, else of all, else None if it is not calibrated."""
+        """The key in `constants`: the workload's own, else the one for all workloads, else None (not calibrated)."""
         return next((key for key in (f"{workload}.{name}", name) if key in self.constants), None)
 
     def constant_range(self, name: str, workload: str = "") -> tuple[float, float]:

@@ -167,7 +167,11 @@ def program_of(
     hand_overs: Mapping[int, HandOver] | None = None,
     meetings: Sequence[Meeting] = (),
 ) -> Program:
-    """A program from calls and work given one by one, all of process 0 unless said otherwise."""
+    """Makes a program of calls and pieces of work.
+
+    ``thread_process`` and ``stream_process`` give the processes of the threads and streams; without them, all belong to
+    process 0.
+    """
     flat = [call for thread in threads for call in thread]
     launched = np.array([k for call in flat for k in call.launches], dtype=np.int64)
     launch_first = offsets_of([len(call.launches) for call in flat])

@@ -165,7 +165,7 @@ def search(
     if not fitting:
         raise ModelError(
             f"none of the {too_large} configurations fits into the memory of the devices: allow more nodes, name "
-            "machines with more, or use a smaller problem"
+            "machines with more memory, or use a smaller problem"
         )
     return Found(tuple(fitting), too_large)
 

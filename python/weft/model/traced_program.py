@@ -44,7 +44,7 @@ def direction(name: str) -> int:
 
 
 def program(trace: Trace, path: MessagePath | None = None) -> Program:
-    """A trace as a program. `path` is that of its messages between processes, if it was measured.
+    """Makes a program of a trace. ``path``: latency and rate of the messages between processes, if measured.
 
     Raises ValueError if events overlap on a stream, if the clocks of host and device disagree, or if the trace has
     nothing to replay.

@@ -35,7 +35,7 @@ pre {{ background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: .85rem;
 
 
 def page(record: Record) -> str:
-    """The page of a run."""
+    """The HTML page of a run."""
     report = report_of(record)
     total, spent = report.time_spent(record)
     title = f"weft {report.heading(record)}"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "--at-most", type=(Integer(min=1), click.Choice(["nodes", "ranks"])), metavar="N nodes|ranks",
     help="Largest job on each machine. [default: the whole machine]",
 )  # fmt: skip
-@click.option("--best", default=10, show_default=True, type=Integer(min=1), help="Rows to print.")
+@click.option("--best", default=10, show_default=True, type=Integer(min=1), help="Number of rows to print.")
 @click.option(
     "--plot", default="search.png", show_default=True, type=click.Path(path_type=Path), metavar="FILE",
     help="Plot to write: time against nodes, node-hours against time.",
