@@ -75,7 +75,33 @@ def find_meetings(
     until all data have arrived, so each waits for the last one to start, unless it ended earlier in the trace. A kernel
     that sends or receives messages waits in the same way for the kernels with which it exchanges them.
     """
-    found = Meetings()
+    rows = _calls(trace, threads, kinds, streams)
+    carried = transfers.match(trace) if len(streams) else transfers.Transfers()
+    if len(rows) < 2 and not carried.found:
+        return Meetings()
+    matched = messages.match(trace, rows, kinds)
+    began = {e: int(trace.start[p]) for e, p in matched.partner.items() if kinds[trace.name[e]] == "irecv"}
+    ends: dict[int, int] = {}
+    for row in rows.values():
+        ends.update(messages.ended_by(trace, row, kinds, began))
+    finder = _Finder(trace, kinds, streams, ends, path)
+    finder.found.notes += [f"{text}: these waits stay as traced" for text in (*matched.alone, *carried.alone)]
+    for call, other in matched.partner.items():
+        finder.message(call, other)
+    for joined in matched.joined:
+        finder.collective(joined)
+    for kernel, (others, most) in carried.partners().items():
+        last = max(int(trace.start[e]) for e in (kernel, *others))
+        finder.meet((kernel, *others), [kernel] if trace.end[kernel] > last else [], float(most))
+    finder.find_tails()
+    finder.find_needs()
+    return finder.found
+
+
+def _calls(
+    trace: Trace, threads: Sequence[NDArray[np.int64]], kinds: Sequence[str], streams: NDArray[np.int64]
+) -> dict[int, NDArray[np.int64]]:
+    """By process, its MPI calls and the collectives on its streams, in the order of the trace."""
     rows: dict[int, NDArray[np.int64]] = {}
     for thread in threads:
         index = thread[trace.category[thread] == Category.mpi]
@@ -87,51 +113,66 @@ def find_meetings(
         mine = mine[[kinds[k] in messages.COLLECTIVES for k in trace.name[mine].tolist()]]
         if len(mine):
             rows[process] = np.sort(np.concatenate([rows.get(process, mine[:0]), mine]))
-    carried = transfers.match(trace) if len(streams) else transfers.Transfers()
-    if len(rows) < 2 and not carried.found:
-        return found
-    on_stream = np.zeros(len(trace), dtype=bool)
-    on_stream[streams] = True
-    matched = messages.match(trace, rows, kinds)
-    found.notes += [f"{text}: these waits stay as traced" for text in (*matched.alone, *carried.alone)]
-    start, end = trace.start, trace.end
-    began = {e: int(start[p]) for e, p in matched.partner.items() if kinds[trace.name[e]] == "irecv"}
-    ends: dict[int, int] = {}  # by event that starts an operation: the wait that completes it
-    for row in rows.values():
-        ends.update(messages.ended_by(trace, row, kinds, began))
+    return rows
 
-    wanted: dict[int, list[tuple[int, int, int]]] = {}  # by call: (meeting, last arrival, when its message is there)
-    opens: dict[int, list[int]] = {}
 
-    def meet(comes: Sequence[int], leaves: Sequence[int], size: float, latencies: int = 1) -> None:
-        last = max(int(start[e]) for e in comes)
+class _Finder:
+    """Collects the meetings of a trace, then finds how long the calls that waited took themselves.
+
+    ``ends``: by event that starts an operation, the wait that completes it.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        kinds: Sequence[str],
+        streams: NDArray[np.int64],
+        ends: dict[int, int],
+        path: MessagePath | None,
+    ) -> None:
+        self.found = Meetings()
+        self._trace, self._kinds, self._ends, self._path = trace, kinds, ends, path
+        self._on_stream = np.zeros(len(trace), dtype=bool)
+        self._on_stream[streams] = True
+        self._opens: dict[int, list[int]] = {}
+        # By call: (meeting, last arrival, when its message is there).
+        self._wanted: dict[int, list[tuple[int, int, int]]] = {}
+
+    def meet(self, comes: Sequence[int], leaves: Sequence[int], size: float, latencies: int = 1) -> None:
+        """Adds a meeting that the events ``comes`` open and for which the events ``leaves`` wait."""
+        trace, path, found = self._trace, self._path, self.found
+        last = max(int(trace.start[e]) for e in comes)
         there = last if path is None else last + int(1e9 * (latencies * path.latency + size / path.bandwidth))
         number = len(found.meetings)
         found.meetings.append(Meeting(tuple(int(trace.process[e]) for e in comes), size, latencies))
         for event in comes:
-            opens.setdefault(event, []).append(number)
+            self._opens.setdefault(event, []).append(number)
         for event in leaves:
             if event not in comes or len(comes) > 1:
-                wanted.setdefault(event, []).append((number, last, there))
+                self._wanted.setdefault(event, []).append((number, last, there))
 
-    for call, other in matched.partner.items():
-        kind = kinds[trace.name[call]]
+    def message(self, call: int, other: int) -> None:
+        """Adds the message between a call and the call at its other end, if the first receives."""
+        trace, kind = self._trace, self._kinds[self._trace.name[call]]
         if kind in ("recv", "irecv"):
-            last = call if kind == "recv" else ends.get(call, -1)
+            last = call if kind == "recv" else self._ends.get(call, -1)
             if last >= 0:
-                meet([other], [last], float(max(trace.bytes[call], trace.bytes[other], 0)))
-    for joined in matched.joined:
+                self.meet([other], [last], float(max(trace.bytes[call], trace.bytes[other], 0)))
+
+    def collective(self, joined: messages.Joined) -> None:
+        """Adds a collective of several processes."""
+        trace, kinds, meet = self._trace, self._kinds, self.meet
         events = list(joined.events.values())
+        if len(events) < 2:
+            return
         roots = {int(trace.peer[e]) for e in events}
         root = next((e for p, e in joined.events.items() if p in roots), events[0])
         size = float(max(0, *(int(trace.bytes[e]) for e in events)))
-        if len(events) < 2:
-            continue
-        if on_stream[events].all():
-            last = int(start[events].max())
-            meet(events, [e for e in events if end[e] > last], size * _share(joined.kind, len(events)))
-            continue
-        over = {e: e if kinds[trace.name[e]] in messages.COLLECTIVES else ends.get(e, -1) for e in events}
+        if self._on_stream[events].all():
+            last = int(trace.start[events].max())
+            meet(events, [e for e in events if trace.end[e] > last], size * _share(joined.kind, len(events)))
+            return
+        over = {e: e if kinds[trace.name[e]] in messages.COLLECTIVES else self._ends.get(e, -1) for e in events}
         # The messages of an all-to-all are on their way at the same time; other collectives are trees.
         depth = 1 if joined.kind == "alltoall" else math.ceil(math.log2(len(events)))
         if joined.kind == "bcast":
@@ -149,37 +190,39 @@ def find_meetings(
         else:
             meet(events, [o for o in over.values() if o >= 0], size, depth)
 
-    for kernel, (others, most) in carried.partners().items():
-        last = max(int(start[e]) for e in (kernel, *others))
-        meet((kernel, *others), [kernel] if end[kernel] > last else [], float(most))
-
-    waits = []  # (bytes, tail per message one after another) of calls that waited
-    for call, pairs in wanted.items():
-        last = max(there for _, _, there in pairs)
-        if last > start[call] or on_stream[call]:
-            found.tails[call] = max(0, int(end[call]) - last) * 1e-9
-            met = [found.meetings[m] for m, _, there in pairs if there == last]
-            waits += [(m.bytes, found.tails[call] / m.latencies) for m in met]
-    if path is not None:
-        found.latency, found.bandwidth = path
-    else:
+    def find_tails(self) -> None:
+        """Finds the calls that waited, their tails, and the latency and bandwidth that the tails say."""
+        trace, found = self._trace, self.found
+        waits = []  # (bytes, tail per message one after another) of calls that waited
+        for call, pairs in self._wanted.items():
+            last = max(there for _, _, there in pairs)
+            if last > trace.start[call] or self._on_stream[call]:
+                found.tails[call] = max(0, int(trace.end[call]) - last) * 1e-9
+                met = [found.meetings[m] for m, _, there in pairs if there == last]
+                waits += [(m.bytes, found.tails[call] / m.latencies) for m in met]
+        if self._path is not None:
+            found.latency, found.bandwidth = self._path
+            return
         times = [(n, s) for n, s in waits if s > 0]
         found.latency = float(np.quantile([s for _, s in times], 0.05)) if times else 0.0
         sized = [(n, s) for n, s in times if n > 0]
         if sized and max(n for n, _ in sized) >= 4 * min(n for n, _ in sized):
             found.bandwidth = link_bandwidth(sized)
-    for call, pairs in wanted.items():
-        last = max(there for _, _, there in pairs)
-        needs = []
-        for number, when, there in pairs:
-            lag = (int(end[call]) - when) * 1e-9
-            if there < last or call not in found.tails:
-                meeting = found.meetings[number]
-                lag = min(lag, meeting.latencies * found.latency + meeting.bytes / found.bandwidth)
-            needs.append((number, lag))
-        found.needs[call] = tuple(needs)
-    found.opens = {e: tuple(m) for e, m in opens.items()}
-    return found
+
+    def find_needs(self) -> None:
+        """Finds which meetings each event opens, and how long after each meeting the calls that wait for it end."""
+        found = self.found
+        for call, pairs in self._wanted.items():
+            last = max(there for _, _, there in pairs)
+            needs = []
+            for number, when, there in pairs:
+                lag = (int(self._trace.end[call]) - when) * 1e-9
+                if there < last or call not in found.tails:
+                    meeting = found.meetings[number]
+                    lag = min(lag, meeting.latencies * found.latency + meeting.bytes / found.bandwidth)
+                needs.append((number, lag))
+            found.needs[call] = tuple(needs)
+        found.opens = {e: tuple(m) for e, m in self._opens.items()}
 
 
 def _share(kind: str, count: int) -> float:
