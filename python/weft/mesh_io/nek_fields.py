@@ -151,10 +151,8 @@ def write_nek(
         fields.has_temperature and bool(fields.scalars),
         max(0, len(fields.scalars) - fields.has_temperature),
     )
-    order_in_file = np.argsort(mesh.element_ids)
     file = MPI.FILE_NULL
     variables: list[Values] = []
-    problems: list[Exception] = []
     most = comm.allreduce(mesh.elements, MPI.MAX)
 
     def prepare() -> None:
@@ -170,38 +168,17 @@ def write_nek(
         file = MPI.File.Open(comm, os.fspath(unfinished), MPI.MODE_CREATE | MPI.MODE_WRONLY)
 
     def write() -> None:
+        records = _Records(file, mesh, most)
         if comm.rank == 0:
-            attempt(file.Write_at, 0, header.text() + np.array(MARK, "<f4").tobytes())
-        at = HEADER_BYTES + 4
-        at = put(at, mesh.element_ids + 1, "<i4")
+            records.attempt(file.Write_at, 0, header.text() + np.array(MARK, "<f4").tobytes())
+        records.put(mesh.element_ids + 1, "<i4")
         for values in variables:
-            at = put(at, values, dtype)
+            records.put(values, dtype)
         for values in variables:
-            at = put(at, np.stack([values.min(axis=2), values.max(axis=2)], axis=-1), "<f4")
+            records.put(np.stack([values.min(axis=2), values.max(axis=2)], axis=-1), "<f4")
         file.Sync()
-        if problems:
-            raise problems[0]
-
-    def attempt(call: Callable[..., None], *arguments: object) -> None:
-        """Keeps an error and continues, because the other ranks wait in the next call."""
-        try:
-            call(*arguments)
-        except MPI.Exception as error:
-            problems.append(error)
-
-    def put(at: int, values: npt.NDArray[np.generic], kind: npt.DTypeLike) -> int:
-        """Writes one record of `values` per element from `at` on and returns the end. All ranks write equally often."""
-        each = np.dtype(kind).itemsize * int(np.prod(values.shape[1:]))
-        element = MPI.BYTE.Create_contiguous(each).Commit()
-        for piece in _pieces(most, each):
-            mine = order_in_file[piece]
-            places = element.Create_indexed_block(1, mesh.element_ids[mine].tolist()).Commit()
-            file.Set_view(at, element, places)
-            attempt(file.Write_all, [np.ascontiguousarray(values[mine], kind), len(mine), element])
-            places.Free()
-        element.Free()
-        file.Set_view(0, MPI.BYTE, MPI.BYTE)
-        return at + header.elements * each
+        if records.problems:
+            raise records.problems[0]
 
     def close() -> None:
         file.Close()
@@ -219,6 +196,45 @@ def write_nek(
         raise
     _together(comm, path, close)
     return path
+
+
+class _Records:
+    """The records of a file, one after another, which all ranks write together.
+
+    ``most`` is the largest number of elements per rank. An MPI error is kept in ``problems`` and writing continues,
+    because the other ranks wait in the next call.
+    """
+
+    def __init__(self, file: MPI.File, mesh: Mesh, most: int) -> None:
+        self.problems: list[Exception] = []
+        self._file, self._mesh, self._most = file, mesh, most
+        self._order_in_file = np.argsort(mesh.element_ids)
+        self._at = HEADER_BYTES + 4
+
+    def attempt(self, call: Callable[..., None], *arguments: object) -> None:
+        from mpi4py import MPI
+
+        try:
+            call(*arguments)
+        except MPI.Exception as error:
+            self.problems.append(error)
+
+    def put(self, values: npt.NDArray[np.generic], kind: npt.DTypeLike) -> None:
+        """Writes the next record: ``values`` per element. All ranks write equally often."""
+        from mpi4py import MPI
+
+        ids = self._mesh.element_ids
+        each = np.dtype(kind).itemsize * int(np.prod(values.shape[1:]))
+        element = MPI.BYTE.Create_contiguous(each).Commit()
+        for piece in _pieces(self._most, each):
+            mine = self._order_in_file[piece]
+            places = element.Create_indexed_block(1, ids[mine].tolist()).Commit()
+            self._file.Set_view(self._at, element, places)
+            self.attempt(self._file.Write_all, [np.ascontiguousarray(values[mine], kind), len(mine), element])
+            places.Free()
+        element.Free()
+        self._file.Set_view(0, MPI.BYTE, MPI.BYTE)
+        self._at += self._mesh.global_elements * each
 
 
 def _by_element(mesh: Mesh, n: int, fields: NekFields, coordinates: bool) -> list[Values]:
