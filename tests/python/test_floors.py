@@ -59,3 +59,9 @@ def test_every_file_uses_only_its_layer_and_those_below(top: str) -> None:
         own = place_of(file, known)
         for used in map(lambda path: place_of(path, known), (used_by_cpp if top == "cpp" else used_by_python)(file)):
             assert known[used] >= known[own], f"{file.relative_to(ROOT)} reaches up to {used}"
+
+
+def test_a_flow_takes_only_solvers_from_poisson() -> None:
+    used = {header for file in (ROOT / "cpp/weft/flow").glob("*.?pp") for header in used_by_cpp(file)}
+    found = {header.stem for header in used if header.parent.name == "poisson"}
+    assert found == {"operator", "component_passes", "multigrid_solver"}

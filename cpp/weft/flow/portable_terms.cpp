@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "weft/device/tiles.hpp"
 #include "weft/element/even_odd.hpp"
 #include "weft/element/gauss.hpp"
 #include "weft/element/gll.hpp"
 #include "weft/flow/cofactors.hpp"
 #include "weft/mesh/trilinear.hpp"
-#include "weft/poisson/local_operator.hpp"
 
 namespace weft::flow {
 namespace {
@@ -22,7 +22,7 @@ std::vector<T> converted(std::span<const double> values) {
 
 // The same as for the column kernels of the Poisson operator, which process lines in the same way.
 int flow_elements_per_block(int order, int scalar_bytes) {
-  return poisson::elements_per_block(order, poisson::Threads::columns, scalar_bytes);
+  return device::column_elements_per_block(order, scalar_bytes);
 }
 
 int ConvectBlocks::threads(int order) const {
@@ -83,8 +83,7 @@ PortableTerms<T>::PortableTerms(const mesh::Mesh& mesh, int order, std::span<con
   index_ = device::Array<std::int32_t>(device, index);
 
   if (!device->is_host()) tile_ = flow_elements_per_block(order, sizeof(T));
-  column_shape_ = {
-      static_cast<unsigned>(tile_ * poisson::threads_per_element(order, poisson::Threads::columns, sizeof(T)))};
+  column_shape_ = {static_cast<unsigned>(tile_ * device::column_threads_per_element(order, sizeof(T)))};
   if (!device->is_host()) convect_blocks_ = convect_blocks(order, sizeof(T));
   convect_shape_ = {static_cast<unsigned>(convect_blocks_.threads(order))};
   const auto kernel = [&](const char* name) {
@@ -125,50 +124,29 @@ void PortableTerms<T>::make_lines(int order) {
 }
 
 template <class T>
-void PortableTerms<T>::convect(const T* u, const T* fields, int count, T* out, std::int64_t begin, std::int64_t end,
-                               device::Stream& stream) const {
-  const std::int64_t elements = end - begin, each = convect_blocks_.elements;
-  convect_(stream, (elements + each - 1) / each, convect_shape_, begin, elements, fine_metric_, fine_lines_,
-           index_.data(), u, fields, count, stride_, out, points_);
-}
-
-template <class T>
-template <class... Rest>
-void PortableTerms<T>::columns(const Columns<Rest...>& kernel, const T* x, std::int64_t begin, std::int64_t end,
-                               device::Stream& stream, std::type_identity_t<Rest>... rest) const {
-  const std::int64_t count = end - begin;
-  kernel(stream, (count + tile_ - 1) / tile_, column_shape_, begin, count, metric_, lines_, index_.data(), x, rest...);
-}
-
-template <class T>
-void PortableTerms<T>::convect_skew(const T* u, const T* fields, int count, T* out, std::int64_t begin,
-                                    std::int64_t end, device::Stream& stream) const {
-  const std::int64_t elements = end - begin;
-  convect_skew_(stream, (elements + tile_ - 1) / tile_, column_shape_, begin, elements, metric_, skew_lines_,
-                conservative_, index_.data(), u, fields, count, stride_, out, points_);
-}
-
-template <class T>
-void PortableTerms<T>::gradient(const T* p, T* out, std::int64_t begin, std::int64_t end,
-                                device::Stream& stream) const {
-  columns(gradient_, p, begin, end, stream, out, points_);
-}
-
-template <class T>
-void PortableTerms<T>::weak_divergence(const T* f, T* out, std::int64_t begin, std::int64_t end,
-                                       device::Stream& stream) const {
-  columns(weak_divergence_, f, begin, end, stream, stride_, out);
-}
-
-template <class T>
-void PortableTerms<T>::divergence(const T* u, T* out, std::int64_t begin, std::int64_t end,
-                                  device::Stream& stream) const {
-  columns(divergence_, u, begin, end, stream, stride_, out);
-}
-
-template <class T>
-void PortableTerms<T>::curl(const T* u, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const {
-  columns(curl_, u, begin, end, stream, stride_, out, points_);
+void PortableTerms<T>::work(Term term, const T* u, const T* f, int count, T* out, space::Range elements,
+                            device::Stream& stream) const {
+  const std::int64_t begin = elements.begin, size = elements.end - elements.begin;
+  const auto blocks = [&](int each) { return (size + each - 1) / each; };
+  const auto columns = [&]<class... Rest>(const Columns<Rest...>& kernel, std::type_identity_t<Rest>... rest) {
+    kernel(stream, blocks(tile_), column_shape_, begin, size, metric_, lines_, index_.data(), f, rest...);
+  };
+  switch (term) {
+    case Term::convect:
+      return convect_(stream, blocks(convect_blocks_.elements), convect_shape_, begin, size, fine_metric_, fine_lines_,
+                      index_.data(), u, f, count, stride_, out, points_);
+    case Term::convect_skew:
+      return convect_skew_(stream, blocks(tile_), column_shape_, begin, size, metric_, skew_lines_, conservative_,
+                           index_.data(), u, f, count, stride_, out, points_);
+    case Term::gradient:
+      return columns(gradient_, out, points_);
+    case Term::weak_divergence:
+      return columns(weak_divergence_, stride_, out);
+    case Term::divergence:
+      return columns(divergence_, stride_, out);
+    case Term::curl:
+      return columns(curl_, stride_, out, points_);
+  }
 }
 
 template <class T>

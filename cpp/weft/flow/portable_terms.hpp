@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
+#include "weft/flow/work.hpp"
 #include "weft/mesh/mesh.hpp"
+#include "weft/space/block_index.hpp"
 
 namespace weft::flow {
 
@@ -29,7 +31,7 @@ ConvectBlocks convect_blocks(int order, int scalar_bytes);
 // The constants that flow_convect is compiled with, except its type.
 std::vector<device::Define> convect_constants(int order, const ConvectBlocks& blocks);
 
-// T: float or double. Output values are stored by point, [field][points of the rank]. `u` and `fields` are assembled
+// T: float or double. Output values are stored by point, [field][points of the rank]. `u` and `f` are assembled
 // vectors [field][stride].
 template <class T>
 class PortableTerms {
@@ -38,14 +40,9 @@ class PortableTerms {
   PortableTerms(const mesh::Mesh& mesh, int order, std::span<const std::int32_t> index, std::int64_t stride,
                 const std::shared_ptr<device::Device>& device);
 
-  void convect(const T* u, const T* fields, int count, T* out, std::int64_t begin, std::int64_t end,
-               device::Stream& stream) const;
-  void convect_skew(const T* u, const T* fields, int count, T* out, std::int64_t begin, std::int64_t end,
-                    device::Stream& stream) const;
-  void gradient(const T* p, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
-  void weak_divergence(const T* f, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
-  void divergence(const T* u, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
-  void curl(const T* u, T* out, std::int64_t begin, std::int64_t end, device::Stream& stream) const;
+  // Computes a term of f [count][stride] (and u, for convection) on some of the elements. Only convection takes another
+  // count than the term's own.
+  void work(Term term, const T* u, const T* f, int count, T* out, space::Range elements, device::Stream& stream) const;
 
   std::map<std::string, std::int64_t> memory_bytes() const;
 
@@ -68,9 +65,6 @@ class PortableTerms {
   template <class... Rest>
   using Columns = device::Kernel<int, int, Metric, Lines, const std::int32_t*, const T*, Rest...>;
   void make_lines(int order);
-  template <class... Rest>
-  void columns(const Columns<Rest...>& kernel, const T* x, std::int64_t begin, std::int64_t end, device::Stream& stream,
-               std::type_identity_t<Rest>... rest) const;
 
   std::int64_t points_, stride_;
   int tile_ = 1;

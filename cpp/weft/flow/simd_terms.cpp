@@ -101,11 +101,11 @@ void SimdTerms<T>::begin(T* out, int outputs) const {
 }
 
 template <class T>
-void SimdTerms<T>::work(int term, const T* u, const T* f, int count, T* out, int outputs, space::Part part) const {
+void SimdTerms<T>::work(Term term, const T* u, const T* f, int count, T* out, int outputs, space::Part part) const {
   const space::Plan& plan = space_.blocks()->plan();
   const std::int64_t entries = space_.entries();
   const SimdCall<T> call{space_.blocks()->index(), plan, tables_, geometry_, u, f, out, entries, count};
-  const auto function = simd_functions<T>(space_.order()).terms.at(term);
+  const auto function = simd_functions<T>(space_.order()).terms.at(static_cast<std::size_t>(term));
   for (int p = part.first; p <= part.last; ++p) {
     space::for_chunks(plan.chunks[p], plan.threads,
                       [&](const space::Range& chunk, int thread) { function(call, chunk, scratch_.of(thread)); });

@@ -10,6 +10,7 @@
 
 #include "weft/device/device.hpp"
 #include "weft/flow/simd_blocks.hpp"
+#include "weft/flow/work.hpp"
 #include "weft/simd/thread_scratch.hpp"
 #include "weft/space/space.hpp"
 
@@ -21,12 +22,12 @@ class SimdTerms {
  public:
   explicit SimdTerms(space::Space<T>& space);  // the space must have blocks and outlive this object
 
-  // Computes a term (0..5 as in enum Term) of f [count][entries] (and u) into out [outputs][entries]: call begin(),
+  // Computes a term of f [count][entries] (and u) into out [outputs][entries]: call begin(),
   // then work() for the parts in the order of space/overlap.hpp. The owned entries of f and u must be complete before
   // part 0, their halo entries before the halo part. Afterwards, shared entries of out lack the contributions of other
   // ranks, and its halo entries hold the contributions to other ranks.
   void begin(T* out, int outputs) const;
-  void work(int term, const T* u, const T* f, int count, T* out, int outputs, space::Part part) const;
+  void work(Term term, const T* u, const T* f, int count, T* out, int outputs, space::Part part) const;
 
   std::int64_t blocks(Shape shape) const;
   std::map<std::string, std::int64_t> memory_bytes() const;

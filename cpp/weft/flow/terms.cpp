@@ -42,40 +42,19 @@ template <class T>
 Terms<T>::~Terms() = default;
 
 template <class T>
-void Terms<T>::portable(Term term, const T* u, Vectors f, T* to, space::Range elements, device::Stream& stream) {
-  const auto [begin, end] = elements;
-  switch (term) {
-    case Term::convect:
-      return portable_->convect(u, f.data, f.fields, to, begin, end, stream);
-    case Term::convect_skew:
-      return portable_->convect_skew(u, f.data, f.fields, to, begin, end, stream);
-    case Term::gradient:
-      return portable_->gradient(f.data, to, begin, end, stream);
-    case Term::weak_divergence:
-      return portable_->weak_divergence(f.data, to, begin, end, stream);
-    case Term::divergence:
-      return portable_->divergence(f.data, to, begin, end, stream);
-    case Term::curl:
-      return portable_->curl(f.data, to, begin, end, stream);
-  }
-}
-
-template <class T>
 void Terms<T>::run(Term term, T* u, Vectors f, Vectors out, device::Stream& stream) {
   const trace::Span span(span_name(term), trace::Category::cpu);
   const std::array<Vectors, 2> vectors{f, {u, 3}};
   const std::span in = std::span(vectors).first(u == nullptr || u == f.data ? 1 : 2);
   if (simd_) {
-    const auto part = [&](space::Part p) {
-      simd_->work(static_cast<int>(term), u, f.data, f.fields, out.data, out.fields, p);
-    };
+    const auto part = [&](space::Part p) { simd_->work(term, u, f.data, f.fields, out.data, out.fields, p); };
     overlap(space_, in, out, [&] { simd_->begin(out.data, out.fields); }, part, [] {}, stream);
     return;
   }
   space::Gather<T>& gather = space_.gather();
   T* values = space_.values_to_gather(out.fields, stream);
   const auto part = [&](space::Part p) {
-    portable(term, u, f, values, space_.elements(p), stream);
+    portable_->work(term, u, f.data, f.fields, values, space_.elements(p), stream);
     gather(space_.rows(p), out.data, out.fields, stream);
   };
   overlap(space_, in, out, [] {}, part, [] {}, stream);

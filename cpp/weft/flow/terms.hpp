@@ -68,7 +68,6 @@ class Terms {
   using Vectors = space::Vectors<T>;
   // Computes one term; u is used for convection only.
   void run(Term term, T* u, Vectors f, Vectors out, device::Stream& stream);
-  void portable(Term term, const T* u, Vectors f, T* to, space::Range elements, device::Stream& stream);
 
   space::Space<T>& space_;
   space::Kernels kernels_;

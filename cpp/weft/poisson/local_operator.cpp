@@ -33,16 +33,6 @@ Threads threads_for(const device::Device& device, int order, int scalar_bytes) {
   return device.is_host() || (order < 9 && !fast_memory) ? Threads::points : Threads::columns;
 }
 
-// Whether columns transform all layers of an element at once: must match kernels/poisson.hpp.
-bool one_chunk(int n, int scalar_bytes) { return n <= (scalar_bytes == 8 ? 9 : 13); }
-
-// An upper bound, because columns pad their lines and layers to avoid bank conflicts.
-int shared_bytes_per_element(int order, Threads threads, int scalar_bytes) {
-  const int n = order + 1, layers = one_chunk(n, scalar_bytes) ? n : (n + 1) / 2, padding = 128 / scalar_bytes - 1;
-  return scalar_bytes *
-         (threads == Threads::points ? 4 * n * n * n : n * (n * layers + padding) + layers * (n * n + padding));
-}
-
 // For these, kernels/CMakeLists.txt has units of poisson_matrix.
 constexpr std::array matrix_orders{3, 7, 15};
 std::string matrix_orders_text() {
@@ -145,18 +135,14 @@ int threads_per_element(int order, Threads threads, int scalar_bytes) {
   const int n = order + 1;
   if (threads == Threads::points) return n * n * n;
   if (threads == Threads::matrices) return n * n / 2;  // two columns each
-  return one_chunk(n, scalar_bytes) ? n * n : 2 * n * ((n + 1) / 2);
+  return device::column_threads_per_element(order, scalar_bytes);
 }
 
 int elements_per_block(int order, Threads threads, int scalar_bytes) {
+  if (threads == Threads::columns) return device::column_elements_per_block(order, scalar_bytes);
   const int each = threads_per_element(order, threads, scalar_bytes);
-  const int shared = shared_bytes_per_element(order, threads, scalar_bytes);
-  if (threads == Threads::points) return device::elements_per_block(each, shared, 320);
   if (threads == Threads::matrices) return std::max(1, 32 / each);  // a warp at least
-  // Warps of a block wait for each other at barriers, so the smallest block that uses its lanes well is best.
-  int tile = 1;
-  while (tile * each < 63 || tile * each < 25 * ((tile * each + 31) / 32)) ++tile;
-  return tile;
+  return device::elements_per_block(each, 4 * each * scalar_bytes, 320);
 }
 
 template <class T>
