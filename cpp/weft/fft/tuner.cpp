@@ -394,6 +394,65 @@ std::string key_of(const Options& options, const mpi::Comm& comm) {
          (threads > 1 ? " of " + std::to_string(threads) + " threads" : std::string()) + "\n";
 }
 
+// The races of one tuning. What they time is allocated by the first of them.
+template <class T>
+class Races {
+ public:
+  Races(const Wanted& wanted, const std::shared_ptr<device::Device>& device, const mpi::Comm& comm,
+        const std::vector<Grid>& grids, PlanTuning& tuning)
+      : wanted_(wanted), device_(device), comm_(comm), grids_(grids), tuning_(tuning) {}
+
+  // The usable candidates, the fastest first.
+  std::vector<Setting> run(const std::string& what, const std::vector<Setting>& candidates) {
+    return trials().race(what, candidates, tuning_, wanted_.seconds / 4);
+  }
+  // Returns the candidate that an earlier run chose; otherwise runs a race and keeps its winner. A disturbed race is
+  // repeated, because its result would count for all later runs.
+  Setting keep(const std::string& what, const std::vector<Setting>& candidates, Timed timed) {
+    if (candidates.size() == 1) return candidates.front();
+    std::string key = key_of<T>(wanted_.options, comm_) + "race " + what + "\n";
+    for (const Setting& candidate : candidates) key += "candidate " + name_in_race(what, candidate) + "\n";
+    const auto named = [&](const std::string& known) {
+      return std::ranges::find(candidates, known, [&](const Setting& s) { return name_in_race(what, s); });
+    };
+    if (const auto known = kept_choice(key, comm_)) {
+      if (const auto found = named(known->name); found != candidates.end()) {
+        tuning_.reason += (tuning_.reason.empty() ? "" : "; ") + what + ": " + name_in_race(what, *found) +
+                          ", as in an earlier run" + in_words(*known);
+        return *found;
+      }
+    }
+    Setting best;
+    PlanTuning of_best;
+    KeptChoice choice;
+    for (int races = 0; races < most_races && (races == 0 || choice.disturbed()); ++races) {
+      PlanTuning raced;
+      const Setting winner = trials().race(what, candidates, raced, wanted_.seconds / 8, timed).front();
+      if (races > 0 && trials().spread() >= choice.spread) continue;
+      choice = {name_in_race(what, winner), trials().spread()};
+      best = winner;
+      of_best = std::move(raced);
+    }
+    tuning_.reason += (tuning_.reason.empty() ? "" : "; ") + of_best.reason + in_words(choice);
+    std::ranges::move(of_best.timings, std::back_inserter(tuning_.timings));
+    const auto stays = named(keep_choice(key, choice, comm_).name);
+    return stays != candidates.end() ? *stays : best;
+  }
+
+ private:
+  Trials<T>& trials() {
+    if (!trials_) trials_.emplace(wanted_, device_, comm_, grids_);
+    return *trials_;
+  }
+
+  const Wanted& wanted_;
+  const std::shared_ptr<device::Device>& device_;
+  const mpi::Comm& comm_;
+  const std::vector<Grid>& grids_;
+  PlanTuning& tuning_;
+  std::optional<Trials<T>> trials_;
+};
+
 // The libraries that a race tries: not FFTW by estimate if there is FFTW by measurement, which finds the same plans or
 // faster ones.
 std::vector<int> libraries_to_try() {
@@ -482,6 +541,78 @@ void choose_planes_of_node(const Wanted& wanted, const std::vector<Grid>& grids,
       [](Ways& ways, int library) { ways.backward.along_x = ways.overwriting.along_x = library; }, tuning);
 }
 
+// The choices that the exchanges of rows and of columns may have.
+struct Choices {
+  std::vector<exchange::Choice> rows, columns;
+  bool alike;  // whether both exchanges were asked for in the same way
+};
+// (collective)
+Choices choices_of(const Options& options, device::Device& device, const mpi::Comm& comm) {
+  const auto of = [&](const exchange::Asked& asked) {
+    return asked.choice ? std::vector{*asked.choice} : exchange::candidates(asked.text, device, comm);
+  };
+  const bool alike = !options.row.choice && !options.column.choice && options.row.text == options.column.text;
+  return {.rows = of(options.row), .columns = of(options.column), .alike = alike};
+}
+exchange::Choice default_choice(const exchange::Asked& asked, device::Device& device, const mpi::Comm& comm) {
+  return asked.choice ? *asked.choice : exchange::choose(asked.text, device, comm);
+}
+
+// Chooses the library of transforms by panels, for all settings.
+template <class Keep>
+void choose_library(std::vector<Setting>& settings, const Keep& keep) {
+  std::vector<Setting> libraries;
+  for (const int each : libraries_to_try()) {
+    libraries.push_back(settings.front());
+    libraries.back().library = each;
+  }
+  const int library = keep("library", libraries, Timed::both).library;
+  for (Setting& setting : settings) setting.library = library;
+}
+
+// Chooses the exchanges: one choice for both if they were asked for alike, tried on the two fastest grids.
+template <class T>
+void choose_exchanges(const std::vector<Setting>& by_grid, const Choices& choices, Races<T>& races,
+                      PlanTuning& tuning) {
+  const auto& [rows, columns, alike] = choices;
+  if (rows.size() <= 1 && columns.size() <= 1) return;
+  if (alike) {
+    std::vector<Setting> candidates;
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, by_grid.size()); ++i) {
+      const auto more = with_choices(by_grid[i], rows);
+      candidates.insert(candidates.end(), more.begin(), more.end());
+    }
+    tuning.chosen = races.run("exchange", candidates).front();
+  }
+  const auto by_itself = [&](const char* what, const std::vector<exchange::Choice>& to_try, auto member) {
+    std::vector<Setting> others{tuning.chosen};
+    for (const exchange::Choice& choice : to_try) {
+      Setting other = tuning.chosen;
+      other.*member = choice;
+      if (name(other) != name(tuning.chosen)) others.push_back(other);
+    }
+    tuning.chosen = races.run(what, others).front();
+  };
+  const Grid grid = tuning.chosen.grid;
+  if (grid.rows > 1 && (grid.columns > 1 || !alike)) by_itself("row exchange", rows, &Setting::row);
+  if (grid.columns > 1 && !alike) by_itself("column exchange", columns, &Setting::column);
+}
+
+// Chooses how many of the variables are transformed at a time.
+template <class T>
+void choose_batch(int variables, Races<T>& races, PlanTuning& tuning) {
+  if (variables == 1) return;
+  std::vector<Setting> batches{tuning.chosen};
+  for (int batch = 2; batch <= variables; ++batch) {
+    // Among batches that need the same number of messages, the smallest takes the least memory.
+    const auto messages = [&](int q) { return (variables + q - 1) / q; };
+    if (messages(batch) == messages(batch - 1)) continue;
+    batches.push_back(tuning.chosen);
+    batches.back().batch = batch;
+  }
+  tuning.chosen = races.run("batch", batches).front();
+}
+
 }  // namespace
 
 std::string name(const Setting& setting) {
@@ -506,116 +637,34 @@ TunedPlan<T> tuned_plan(const Wanted& wanted, const std::shared_ptr<device::Devi
     if (wanted.variables < 1) throw std::invalid_argument("at least one variable must be transformed");
     grids = grids_to_try(wanted, comm.size());
   });
-  const auto choices_of = [&](const exchange::Asked& asked) {
-    return asked.choice ? std::vector{*asked.choice} : exchange::candidates(asked.text, *device, comm);
-  };
-  const auto default_of = [&](const exchange::Asked& asked) {
-    return asked.choice ? *asked.choice : exchange::choose(asked.text, *device, comm);
-  };
-  const bool alike = !wanted.options.row.choice && !wanted.options.column.choice &&
-                     wanted.options.row.text == wanted.options.column.text;
-  const std::vector<exchange::Choice> rows = choices_of(wanted.options.row),
-                                      columns = choices_of(wanted.options.column);
+  const Choices choices = choices_of(wanted.options, *device, comm);
   std::vector<Setting> settings;
   for (const Grid& grid : grids) {
     settings.push_back({.grid = grid,
                         .batch = wanted.any_batch ? 1 : wanted.options.batch,
-                        .row = default_of(wanted.options.row),
-                        .column = default_of(wanted.options.column),
+                        .row = default_choice(wanted.options.row, *device, comm),
+                        .column = default_choice(wanted.options.column, *device, comm),
                         .library = device->is_host() ? 0 : -1});
   }
   TunedPlan<T> tuned;
   PlanTuning& tuning = tuned.tuning;
   const bool alone = comm.size() == 1;
-  // A GPU alone transforms whole fields one by one, whatever Q is.
-  const bool by_fields = alone && !device->is_host() && keeps_all_modes(wanted.options.sizes, wanted.options.modes_x);
-  const int most = wanted.any_batch && !by_fields ? wanted.variables : 1;
   const bool kept = device->is_host() && choices_are_kept(comm);
-  std::optional<Trials<T>> needed;
-  const auto trials = [&]() -> Trials<T>& {
-    if (!needed) needed.emplace(wanted, device, comm, grids);
-    return *needed;
-  };
-  // Returns the candidate that an earlier run chose; otherwise runs a race and keeps its winner. A disturbed race is
-  // repeated, because its result would count for all later runs.
-  const auto keep = [&](const std::string& what, const std::vector<Setting>& candidates, Timed timed) {
-    if (candidates.size() == 1) return candidates.front();
-    std::string key = key_of<T>(wanted.options, comm) + "race " + what + "\n";
-    for (const Setting& candidate : candidates) key += "candidate " + name_in_race(what, candidate) + "\n";
-    const auto named = [&](const std::string& known) {
-      return std::ranges::find(candidates, known, [&](const Setting& s) { return name_in_race(what, s); });
+  {
+    Races<T> races(wanted, device, comm, grids, tuning);
+    const auto keep = [&](const std::string& what, const std::vector<Setting>& candidates, Timed timed) {
+      return races.keep(what, candidates, timed);
     };
-    if (const auto known = kept_choice(key, comm)) {
-      if (const auto found = named(known->name); found != candidates.end()) {
-        tuning.reason += (tuning.reason.empty() ? "" : "; ") + what + ": " + name_in_race(what, *found) +
-                         ", as in an earlier run" + in_words(*known);
-        return *found;
-      }
-    }
-    Setting best;
-    PlanTuning of_best;
-    KeptChoice choice;
-    for (int races = 0; races < most_races && (races == 0 || choice.disturbed()); ++races) {
-      PlanTuning raced;
-      const Setting winner = trials().race(what, candidates, raced, wanted.seconds / 8, timed).front();
-      if (races > 0 && trials().spread() >= choice.spread) continue;
-      choice = {name_in_race(what, winner), trials().spread()};
-      best = winner;
-      of_best = std::move(raced);
-    }
-    tuning.reason += (tuning.reason.empty() ? "" : "; ") + of_best.reason + in_words(choice);
-    std::ranges::move(of_best.timings, std::back_inserter(tuning.timings));
-    const auto stays = named(keep_choice(key, choice, comm).name);
-    return stays != candidates.end() ? *stays : best;
-  };
-  if (kept && wanted.any_library && host_libraries() > 1) {
-    std::vector<Setting> libraries;
-    for (const int each : libraries_to_try()) {
-      libraries.push_back(settings.front());
-      libraries.back().library = each;
-    }
-    const int library = keep("library", libraries, Timed::both).library;
-    for (Setting& setting : settings) setting.library = library;
-  }
-  const double share = wanted.seconds / 4;
-  const std::vector<Setting> by_grid = settings.size() > 1 ? trials().race("grid", settings, tuning, share) : settings;
-  tuning.chosen = by_grid.front();
-  if (!alone && (rows.size() > 1 || columns.size() > 1)) {
-    if (alike) {
-      std::vector<Setting> candidates;
-      for (std::size_t i = 0; i < std::min<std::size_t>(2, by_grid.size()); ++i) {
-        const auto more = with_choices(by_grid[i], rows);
-        candidates.insert(candidates.end(), more.begin(), more.end());
-      }
-      tuning.chosen = trials().race("exchange", candidates, tuning, share).front();
-    }
-    const auto by_itself = [&](const char* what, const std::vector<exchange::Choice>& choices, auto member) {
-      std::vector<Setting> others{tuning.chosen};
-      for (const exchange::Choice& choice : choices) {
-        Setting other = tuning.chosen;
-        other.*member = choice;
-        if (name(other) != name(tuning.chosen)) others.push_back(other);
-      }
-      tuning.chosen = trials().race(what, others, tuning, share).front();
-    };
-    const Grid grid = tuning.chosen.grid;
-    if (grid.rows > 1 && (grid.columns > 1 || !alike)) by_itself("row exchange", rows, &Setting::row);
-    if (grid.columns > 1 && !alike) by_itself("column exchange", columns, &Setting::column);
-  }
-  if (most > 1) {
-    std::vector<Setting> batches{tuning.chosen};
-    for (int batch = 2; batch <= most; ++batch) {
-      // Among batches that need the same number of messages, the smallest takes the least memory.
-      const auto messages = [&](int q) { return (wanted.variables + q - 1) / q; };
-      if (messages(batch) == messages(batch - 1)) continue;
-      batches.push_back(tuning.chosen);
-      batches.back().batch = batch;
-    }
-    tuning.chosen = trials().race("batch", batches, tuning, share).front();
-  }
-  if (alone && device->is_host()) choose_ways<T>(wanted, device, comm, kept, keep, tuning);
-  if (!alone && kept && wanted.any_way) choose_planes_of_node(wanted, grids, columns, comm, keep, tuning);
-  needed.reset();  // created anew, the plan allocates only what its own runs need
+    if (kept && wanted.any_library && host_libraries() > 1) choose_library(settings, keep);
+    const std::vector<Setting> by_grid = settings.size() > 1 ? races.run("grid", settings) : settings;
+    tuning.chosen = by_grid.front();
+    if (!alone) choose_exchanges(by_grid, choices, races, tuning);
+    // A GPU alone transforms whole fields one by one, whatever Q is.
+    const bool by_fields = alone && !device->is_host() && keeps_all_modes(wanted.options.sizes, wanted.options.modes_x);
+    if (wanted.any_batch && !by_fields) choose_batch(wanted.variables, races, tuning);
+    if (alone && device->is_host()) choose_ways<T>(wanted, device, comm, kept, keep, tuning);
+    if (!alone && kept && wanted.any_way) choose_planes_of_node(wanted, grids, choices.columns, comm, keep, tuning);
+  }  // created anew, the plan allocates only what its own runs need
   tuned.plan = made<T>(wanted, tuning.chosen, device, comm);
   tuning.seconds = comm.max(seconds_since(begin));
   return tuned;
