@@ -124,28 +124,9 @@ void bind_reference_element(nb::module_& sub) {
       "Matrix [to][from] that interpolates from from_points to to_points by Lagrange polynomials.");
 }
 
-void bind_part(nb::module_& sub) {
-  nb::class_<mesh::Mesh>(sub, "Mesh")
-      .def_prop_ro("elements", &mesh::Mesh::elements)
-      .def_ro("global_elements", &mesh::Mesh::global_elements)
-      .def_prop_ro("straight", &mesh::Mesh::straight)
-      .def_ro("geometry_order", &mesh::Mesh::geometry_order)
-      .def_ro("boundary_names", &mesh::Mesh::boundary_names)
-      .def_ro("source", &mesh::Mesh::source)
-      .def_prop_ro("comm", [](const mesh::Mesh& s) { return from_comm(s.comm); })
-      .def_prop_ro("global_vertices", [](const mesh::Mesh& s) { return s.topology.global_vertices; })
-      .def_prop_ro("global_edges", [](const mesh::Mesh& s) { return s.topology.global_edges; })
-      .def_prop_ro("global_faces", [](const mesh::Mesh& s) { return s.topology.global_faces; })
-      .def_prop_ro("element_ids",
-                   [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).element_ids, h); })
-      .def_prop_ro(
-          "vertices",
-          [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).topology.vertices, 8, h); })
-      .def_prop_ro("faces",
-                   [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).topology.faces, 6, h); })
-      .def_prop_ro("boundaries",
-                   [](nb::handle h) { return view<std::int32_t>(nb::cast<const mesh::Mesh&>(h).boundaries, 6, h); })
-      .def(
+// Values at the points of an order, and other meshes with the same elements.
+void bind_points(nb::class_<mesh::Mesh>& part) {
+  part.def(
           "global_points", [](const mesh::Mesh& s, int order) { return mesh::global_points(s, order); },
           nb::arg("order"))
       .def(
@@ -231,6 +212,30 @@ void bind_part(nb::module_& sub) {
             return s.permuted({order.data(), order.size()});
           },
           nb::arg("order"));
+}
+
+void bind_part(nb::module_& sub) {
+  nb::class_<mesh::Mesh> part(sub, "Mesh");
+  part.def_prop_ro("elements", &mesh::Mesh::elements)
+      .def_ro("global_elements", &mesh::Mesh::global_elements)
+      .def_prop_ro("straight", &mesh::Mesh::straight)
+      .def_ro("geometry_order", &mesh::Mesh::geometry_order)
+      .def_ro("boundary_names", &mesh::Mesh::boundary_names)
+      .def_ro("source", &mesh::Mesh::source)
+      .def_prop_ro("comm", [](const mesh::Mesh& s) { return from_comm(s.comm); })
+      .def_prop_ro("global_vertices", [](const mesh::Mesh& s) { return s.topology.global_vertices; })
+      .def_prop_ro("global_edges", [](const mesh::Mesh& s) { return s.topology.global_edges; })
+      .def_prop_ro("global_faces", [](const mesh::Mesh& s) { return s.topology.global_faces; })
+      .def_prop_ro("element_ids",
+                   [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).element_ids, h); })
+      .def_prop_ro(
+          "vertices",
+          [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).topology.vertices, 8, h); })
+      .def_prop_ro("faces",
+                   [](nb::handle h) { return view<std::int64_t>(nb::cast<const mesh::Mesh&>(h).topology.faces, 6, h); })
+      .def_prop_ro("boundaries",
+                   [](nb::handle h) { return view<std::int32_t>(nb::cast<const mesh::Mesh&>(h).boundaries, 6, h); });
+  bind_points(part);
 }
 
 void bind_box(nb::module_& sub) {

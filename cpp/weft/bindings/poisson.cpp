@@ -240,19 +240,50 @@ class Poisson {
   std::unique_ptr<poisson::MultigridSolver<T>> multigrid_;
 };
 
+// Values at points and at degrees of freedom.
+template <class T>
+void bind_values(nb::class_<Poisson<T>>& cls) {
+  using P = Poisson<T>;
+  using HostVector = typename P::HostVector;
+  const auto span = [](const HostVector& v) { return std::span<const T>(v.data(), v.size()); };
+  cls.def("unknown_ids", [](P& self) { return to_numpy(self.op().unknown_ids()); })
+      .def("coordinates", [](P& self) { return places(self.op().coordinates()); })
+      .def("point_coordinates", [](P& self) { return places(self.space().point_coordinates()); })
+      .def("masked", [](P& self) { return to_numpy(self.space().masked()); })
+      .def("mass", [](P& self) { return to_numpy(unlocked([&] { return self.space().point_mass(); })); })
+      .def(
+          "sum_points",
+          [span](P& self, const HostVector& v) {
+            return to_numpy(unlocked([&] { return self.op().sum_points(span(v)); }));
+          },
+          "values"_a.noconvert())
+      .def(
+          "at_points",
+          [span](P& self, const HostVector& v) {
+            return to_numpy(unlocked([&] { return self.op().at_points(span(v)); }));
+          },
+          "x"_a.noconvert())
+      .def(
+          "stiffness_of_points",
+          [span](P& self, const HostVector& v) {
+            return to_numpy(unlocked([&] { return self.op().stiffness_of_points(span(v)); }));
+          },
+          "values"_a.noconvert());
+}
+
 template <class T>
 void bind(nb::module_& m, const char* name) {
   using P = Poisson<T>;
   using HostVector = typename P::HostVector;
   const auto span = [](const HostVector& v) { return std::span<const T>(v.data(), v.size()); };
-  nb::class_<P>(m, name)
-      .def(
-          "__init__",
-          [](P* self, const mesh::Mesh& mesh, const poisson::Options& options) {
-            nb::gil_scoped_release release;
-            new (self) P(mesh, options);
-          },
-          "mesh"_a, "options"_a)
+  nb::class_<P> cls(m, name);
+  cls.def(
+         "__init__",
+         [](P* self, const mesh::Mesh& mesh, const poisson::Options& options) {
+           nb::gil_scoped_release release;
+           new (self) P(mesh, options);
+         },
+         "mesh"_a, "options"_a)
       .def("apply", &P::apply, "x"_a.noconvert())
       .def(
           "set_screening",
@@ -317,30 +348,8 @@ void bind(nb::module_& m, const char* name) {
       .def(
           "random_values",
           [](P& self, std::int64_t seed) { return to_numpy(unlocked([&] { return self.op().random_values(seed); })); },
-          "seed"_a)
-      .def("unknown_ids", [](P& self) { return to_numpy(self.op().unknown_ids()); })
-      .def("coordinates", [](P& self) { return places(self.op().coordinates()); })
-      .def("point_coordinates", [](P& self) { return places(self.space().point_coordinates()); })
-      .def("masked", [](P& self) { return to_numpy(self.space().masked()); })
-      .def("mass", [](P& self) { return to_numpy(unlocked([&] { return self.space().point_mass(); })); })
-      .def(
-          "sum_points",
-          [span](P& self, const HostVector& v) {
-            return to_numpy(unlocked([&] { return self.op().sum_points(span(v)); }));
-          },
-          "values"_a.noconvert())
-      .def(
-          "at_points",
-          [span](P& self, const HostVector& v) {
-            return to_numpy(unlocked([&] { return self.op().at_points(span(v)); }));
-          },
-          "x"_a.noconvert())
-      .def(
-          "stiffness_of_points",
-          [span](P& self, const HostVector& v) {
-            return to_numpy(unlocked([&] { return self.op().stiffness_of_points(span(v)); }));
-          },
-          "values"_a.noconvert());
+          "seed"_a);
+  bind_values<T>(cls);
 }
 
 }  // namespace
