@@ -61,6 +61,11 @@ def test_the_examples_build_against_an_install_prefix_and_give_the_right_answer(
     assert "WRONG" not in done.stdout
 
 
+def test_the_cpp_tests_configure_without_the_python_extension(tmp_path):
+    run("cmake", "-S", ROOT, "-B", tmp_path, "-DWEFT_BUILD_PYTHON=OFF", "-DWEFT_BUILD_TESTS=ON")
+    assert "all_orders_test" in run("cmake", "--build", tmp_path, "--target", "help")
+
+
 def test_a_project_finds_the_package_in_the_build_tree_too(tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(consumer LANGUAGES C CXX)\nfind_package(weft REQUIRED)\n"
