@@ -7,7 +7,7 @@ VENV   ?= .venv
 JOBS   ?= $(shell nproc)
 bin    := $(abspath $(VENV))/bin
 
-.PHONY: all run test test-style test-programs format wheel clean
+.PHONY: all run test test-style test-kernels test-programs format wheel clean
 all: $(VENV)/installed
 
 include cmake/setup.mk
@@ -21,7 +21,9 @@ test_workers = $(shell expr $(JOBS) + 1)
 # would let them spin for milliseconds. Tests stay on one node, so UCX needs no hooks (python/weft/run/memory_hooks.py).
 test_environment = OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive UCX_MEM_MMAP_HOOK_MODE=none
 
-test: all $(VENV)/tools
+# The first kernels are compiled while the tools are downloaded and installed.
+test: all
+	@$(MAKE) --no-print-directory --jobs 2 $(VENV)/tools test-kernels
 	cmake -S . -B build -DWEFT_BUILD_TESTS=ON -DWEFT_BUILD_LIBRARIES=ON > build/configure.log || { cat build/configure.log; exit 1; }
 	@$(MAKE) --no-print-directory --jobs 2 test-style test-programs
 	$(test_environment) timeout 1800 ctest --test-dir build --output-on-failure --no-tests=error --parallel $(JOBS) --timeout 600
@@ -33,6 +35,10 @@ test-style:
 	$(bin)/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
 	$(bin)/ruff check . && $(bin)/ruff format --check .
 	$(bin)/mypy
+
+test-kernels:
+	cmake -S . -B build -DWEFT_BUILD_TESTS=kernels > build/configure.log || { cat build/configure.log; exit 1; }
+	cmake --build build --parallel $(JOBS) --target test_kernels
 
 test-programs:
 	cmake --build build --parallel $(JOBS)
