@@ -6,7 +6,7 @@ namespace weft::machine_code {
 bool Decoder::control(const std::string& name) {
   set(Op::nop, Pipe::control);
   if (name == "NOP") return true;
-  if (name == "YIELD" || name == "ERRBAR" || name == "CCTL" || name == "NANOSLEEP" || name == "MEMBAR") {
+  if (name == "YIELD" || name == "ERRBAR" || name == "NANOSLEEP" || name == "MEMBAR") {
     suffixes_.clear();  // no effect in an emulator that executes sequentially
     operands_.clear();
     return true;

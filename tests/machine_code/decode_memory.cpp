@@ -104,6 +104,8 @@ bool Decoder::memory(const std::string& name) {
     if (!take(begin, "[UR") || !take_end(begin, "]")) return false;
     i_.from[0] = source("UR" + begin, Reads::integer, 2);
     i_.from[1] = integer();
+  } else if (name == "CCTL" && has("IVALL")) {  // empties the L1, which the emulator does not have
+    return operands_.empty();
   } else if (name == "CCTL") {  // the line of 128 bytes at each thread's address
     set(Op::prefetch, Pipe::memory);
     if (!has("PF2")) return false;

@@ -576,7 +576,8 @@ TEST_F(MachineCodeOfMany, AccessesOutOfBoundsAreFound) {
   expect_fault("outside of every allocation", "y[t + 200] = t;");
   expect_fault("outside of every allocation", "y[t] = y[t - 1];");
   expect_fault("shared memory that is not the kernel's",
-               "__shared__ int s[64]; s[t] = t; __syncthreads(); y[t] = s[t + y[0] + 1];");
+               "__shared__ int s[64]; s[t] = t; __syncthreads(); y[t] = s[t + y[128] + 1];");
+  expect_fault("outside of every allocation", R"(asm volatile("prefetch.global.L2 [%0];" :: "l"(y + 256 + t));)");
 }
 TEST_F(MachineCodeOfMany, MisalignedAccessesAreFound) { expect_fault("misaligned", "*(double*)(y + t) = 1.0;", 32); }
 TEST_F(MachineCodeOfMany, ABarrierThatSomeNeverReachIsFound) {
@@ -689,11 +690,11 @@ TEST_F(MachineCodeOfMany, BankConflictsOfWideAccessesAreThoseOfHalvesAndQuarters
 TEST_F(MachineCodeOfMany, TheLongestPathOfABlockCountsTheLoadsThatFollowEachOther) {
   const auto check = [this](const std::string& body, const std::function<void(const Path&)>& expect) {
     later("const int* x, int* y", body, [=](Launch launch) {
-      struct alignas(32) Sector {
-        int values[8];
+      struct alignas(128) Line {
+        int values[32];
       };
-      std::vector<Sector> next(8), y(64);
-      for (int k = 0; k < 64; ++k) next[static_cast<std::size_t>(k / 8)].values[k % 8] = (k + 8) % 64;
+      std::vector<Line> next(2), y(16);
+      for (int k = 0; k < 64; ++k) next[static_cast<std::size_t>(k / 32)].values[k % 32] = (k + 8) % 64;
       expect(launch(next)(y).run({1}, {64}).path);
     });
   };
@@ -709,13 +710,15 @@ TEST_F(MachineCodeOfMany, TheLongestPathOfABlockCountsTheLoadsThatFollowEachOthe
   // One warp is late; the other waits for it at the barrier.
   expect_loads("if (t < 32) y[t + 64] = x[x[x[0]]]; __syncthreads(); y[t] = x[56];", 4);
   // A prefetched sector comes from the L2 if the prefetch is complete.
-  check(
-      "if (t == 0) asm volatile(\"cp.async.bulk.prefetch.L2.global [%0], %1;\" :: \"l\"(x), \"r\"(256));"
-      "__syncthreads(); int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];",
-      [](const Path& prefetched) {
-        EXPECT_EQ(prefetched.global, 1u);
-        EXPECT_EQ(prefetched.l2, 2u);
-      });
+  for (const std::string prefetch :
+       {R"(asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(x), "r"(256));)",
+        R"(asm volatile("prefetch.global.L2 [%0];" :: "l"(x + 3));)"})  // the line of 128 bytes
+    check(
+        "if (t == 0) { " + prefetch + " } __syncthreads(); int k = x[0]; y[t + 64] = k; __syncthreads(); y[t] = x[8];",
+        [](const Path& prefetched) {
+          EXPECT_EQ(prefetched.global, 1u);
+          EXPECT_EQ(prefetched.l2, 2u);
+        });
   // Shared memory: here a store and a load do not wait for each other, but two dependent loads do.
   check("__shared__ int s[64]; s[t] = t ^ 1; __syncthreads(); y[t] = s[s[s[t]]];", [](const Path& shared) {
     EXPECT_EQ(shared.global, 0u);
