@@ -558,6 +558,32 @@ TEST_F(MachineCode, AWarpsOwnSynchronisationIsEnoughWithinIt) {
   Launch(kernel("int* y", "__shared__ int s[64]; s[t] = t; __syncwarp(); y[t] = s[t ^ 31];"))(y).run({1}, {64});
   for (int t = 0; t < 64; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], t ^ 31);
 }
+TEST_F(MachineCode, SomeLanesOfAWarpSynchroniseAmongThemselves) {
+  std::vector<int> y(256);
+  Launch(kernel("int* y", R"(
+    __shared__ int s[32]; const unsigned half = t < 16 ? 0xffff : 0xffff0000;
+    s[t] = t; __syncwarp(half); if (t % 16 < 8) y[t] = s[t ^ 8]; else y[t] = s[t ^ 8] + 100;)"))(y)
+      .run({1}, {32});
+  for (int t = 0; t < 32; ++t) EXPECT_EQ(y[static_cast<std::size_t>(t)], (t ^ 8) + (t % 16 < 8 ? 0 : 100));
+}
+TEST_F(MachineCodeOfMany, ASynchronisationOrdersOnlyTheLanesThatTakePart) {
+  expect_fault("reads shared memory with no barrier after the write of", R"(
+    __shared__ int s[32]; const unsigned half = t < 16 ? 0xffff : 0xffff0000;
+    s[t] = t; __syncwarp(half); y[t] = s[t ^ 16];)",
+               32);
+  expect_fault("synchronises lanes of which it is none", "const int none = y[t]; __syncwarp(0xffff + none); y[t] = 1;",
+               32);
+}
+TEST_F(MachineCodeOfMany, AtomicsOfOtherThreadsAreWritesToo) {
+  const std::string begin = "__shared__ int s; if (t == 0) s = 0; __syncthreads(); atomicAdd(&s, t); ";
+  expect_fault("reads shared memory with no barrier after the write of", begin + "if (t == 63) y[0] = s;");
+  expect_fault("writes shared memory with no barrier after the write of", begin + "if (t == 63) s = y[0];");
+  later("int* y", begin + "atomicMax(&s, 5); __syncthreads(); y[t] = s; ", [](Launch launch) {
+    std::vector<int> y(256);
+    launch(y).run({1}, {64});
+    EXPECT_EQ(y[9], 63 * 32);
+  });
+}
 TEST_F(MachineCodeOfMany, AReadOfUnwrittenSharedMemoryIsFound) {
   expect_fault("nothing was written to",
                "__shared__ int s[64]; if (t < 63) s[t] = t; __syncthreads(); y[t] = s[63 - t];");

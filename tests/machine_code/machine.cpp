@@ -62,6 +62,10 @@ class Grid {
 
  private:
   unsigned thread_count() const { return threads_.x * threads_.y * threads_.z; }
+  Mask lanes_of(const Warp& warp) const {  // also those that have returned
+    const unsigned count = std::min<unsigned>(lanes, thread_count() - lanes * warp.index);
+    return count == lanes ? all_lanes : (Mask{1} << count) - 1;
+  }
 
   std::string name_of(unsigned thread) const {
     return std::string("(") + std::to_string(thread % threads_.x) + ", " +
@@ -78,6 +82,12 @@ class Grid {
   }
   [[noreturn]] void fail(const std::string& what, int lane) const {
     fail(what, lanes * warp_->index + static_cast<unsigned>(lane), at_);
+  }
+
+  // With the other thread, if the text ends with "of".
+  [[noreturn]] void fail_with(const char* problem, unsigned other, int lane) const {
+    const std::string text = problem;
+    fail(text.ends_with(" of") ? text + " thread " + name_of(other) : text, lane);
   }
 
   void run_block(unsigned x, unsigned y, unsigned z);
@@ -102,8 +112,10 @@ class Grid {
   void count_shared(Accesses& to, const Longs& address, unsigned bytes, Mask active);
   void count_instructions();
 
-  SharedMemory::Moment moment(int lane) const {
-    return {barriers_, warp_->synced, lanes * warp_->index + static_cast<unsigned>(lane), together_, around_.clock};
+  SharedMemory::Now now(int lane) const {
+    return {
+        {barriers_, warp_->syncs.count, lanes * warp_->index + static_cast<unsigned>(lane), together_, around_.clock},
+        &warp_->syncs};
   }
 
   const Kernel& kernel_;
@@ -135,10 +147,9 @@ void Grid::run_block(unsigned x, unsigned y, unsigned z) {
   shared_.start(shared_memory_of_the_system, shared_end_, code_.shared_unit);
   for (unsigned w = 0; w < warps_.size(); ++w) {
     Warp& warp = warps_[w];
-    const unsigned count = std::min<unsigned>(lanes, thread_count() - lanes * w);
     warp.index = w;
-    warp.alive = count == lanes ? all_lanes : (Mask{1} << count) - 1;
-    warp.synced = 0;
+    warp.alive = lanes_of(warp);
+    if (warp.syncs.count > 0) warp.syncs = {};
     Words poison;
     poison.at.fill(0xffffffff);
     warp.registers.assign(std::max(kernel_.registers, 8u), poison);
@@ -219,7 +230,7 @@ void Grid::meet() {
       }
       first.state = State::runs;
       ++first.at;
-      ++warp_->synced;
+      warp_->syncs.add(first.lanes, first.lanes == lanes_of(*warp_));
     }
   }
   std::erase_if(fragments, [](const Fragment& f) { return f.lanes == 0; });
@@ -340,9 +351,28 @@ bool Grid::run_fragment(std::size_t which) {
         break;
       }
       case Op::warp_sync: {
-        Words place_of_mask;
-        f.awaited = i.acquires_all ? warp_->alive : read_integer(i.from[0], *warp_, around_, place_of_mask)[leader];
+        if (active == 0) {
+          ++f.at;
+          break;
+        }
+        Mask awaited = warp_->alive, same = active;
+        if (!i.acquires_all) {
+          Words place_of_mask;
+          const Words& masks = read_integer(i.from[0], *warp_, around_, place_of_mask);
+          awaited = masks[leader];
+          same &= mask_where([&](int l) { return masks[l] == awaited; });
+        }
+        if ((same & ~awaited) != 0) fail("synchronises lanes of which it is none", std::countr_zero(same & ~awaited));
+        Fragment others, passing;  // lanes that synchronise with others, and lanes that do not synchronise
+        others.lanes = active & ~same;
+        others.at = f.at;
+        passing.lanes = f.lanes & ~active;
+        passing.at = f.at + 1;
+        f.lanes = same;
+        f.awaited = awaited;
         f.state = State::at_warp_sync;
+        for (const Fragment& each : {others, passing})
+          if (each.lanes != 0) fragments.push_back(each);
         meet();
         return true;
       }
@@ -389,8 +419,7 @@ void Grid::release_barrier() {
     }
   }
   for (const Warp& warp : warps_) {
-    const unsigned count = std::min<unsigned>(lanes, thread_count() - lanes * warp.index);
-    const Mask there = count == lanes ? all_lanes : (Mask{1} << count) - 1;
+    const Mask there = lanes_of(warp);
     if (warp.alive != there)
       fail("waits at a barrier that thread " +
                name_of(lanes * warp.index + static_cast<unsigned>(std::countr_zero(there & ~warp.alive))) +
@@ -467,12 +496,10 @@ Longs Grid::addresses(const Operand& operand) const {
 
 void Grid::check_shared(bool writes, bool atomic, std::uint64_t address, unsigned bytes, int lane) {
   unsigned other = 0;
-  const SharedMemory::Moment now = moment(lane);
+  const SharedMemory::Now when = now(lane);
   const char* problem =
-      writes ? shared_.write(address, bytes, now, atomic, other) : shared_.read(address, bytes, now, other);
-  if (problem == nullptr) return;
-  const bool names_another = std::strstr(problem, " of") == problem + std::strlen(problem) - 3;
-  fail(problem + (names_another ? " thread " + name_of(other) : std::string()), lane);
+      writes ? shared_.write(address, bytes, when, atomic, other) : shared_.read(address, bytes, when, other);
+  if (problem != nullptr) fail_with(problem, other, lane);
 }
 
 // The host address of the bytes, after all checks except those of shared memory's contents.
@@ -635,8 +662,7 @@ void Grid::copy(const Instruction& i, Mask active) {
     std::memcpy(made.value.data(), place(Space::global, from[l], i.bytes, l), i.bytes);
     place(Space::shared, to[l], i.bytes, l);
     unsigned other = 0;
-    if (const char* problem = shared_.await(made.to, i.bytes, moment(l), other))
-      fail(problem + std::string(" thread ") + name_of(other), l);
+    if (const char* problem = shared_.await(made.to, i.bytes, now(l), other)) fail_with(problem, other, l);
     warp_->copies[static_cast<std::size_t>(l)].open.push_back(made);
   }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "instruction.hpp"
+#include "shared_memory.hpp"
 
 namespace weft::machine_code {
 
@@ -47,8 +48,8 @@ struct Copies {
 
 struct Warp {
   unsigned index = 0;
-  Mask alive = 0;       // lanes that have not returned
-  unsigned synced = 0;  // warp-wide synchronisations so far
+  Mask alive = 0;  // lanes that have not returned
+  WarpSyncs syncs;
   std::vector<Words> registers;
   std::vector<Mask> undefined;  // for each register, the lanes whose value was never written
   bool some_undefined = false;
