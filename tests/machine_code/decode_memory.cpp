@@ -17,9 +17,10 @@ void Decoder::access(Op op, Space space) {
   }
   if (has("64")) i_.bytes = 8;
   if (has("128")) i_.bytes = 16;
+  i_.constant = has("CONSTANT");
   // Caching and the scope of ordering have no effect: the emulator runs one block after the other and has no caches.
-  ignore({"E", "CONSTANT", "STRONG", "WEAK", "CTA", "SM", "GPU", "SYS", "EF", "EL", "LU", "EU", "NA", "LTC64B",
-          "LTC128B", "LTC256B", "PRIVATE"});
+  ignore({"E", "STRONG", "WEAK", "CTA", "SM", "GPU", "SYS", "EF", "EL", "LU", "EU", "NA", "LTC64B", "LTC128B",
+          "LTC256B", "PRIVATE"});
 }
 
 void Decoder::atomic_type() {

@@ -498,7 +498,8 @@ TEST_F(MachineCode, SharedMemoryOfTheLaunchFollowsWhatTheKernelDeclares) {
     extern __shared__ int given[]; __shared__ int declared[256];
     given[threadIdx.x] = t; declared[threadIdx.x] = -t; __syncthreads();
     y[t] = 1000 * given[255 - threadIdx.x] + declared[255 - threadIdx.x];)") +
-      kernel("int* y", "extern __shared__ int given[]; given[threadIdx.x] = t; __syncthreads(); y[t] = given[y[0]];",
+      kernel("int* y",
+             "extern __shared__ int given[]; given[threadIdx.x] = t; __syncthreads(); y[t + 64] = given[y[0]];",
              "alone") +
       "extern \"C\" __device__ int probe_launch_shared = 1024;");
   std::vector<int> y(count);
@@ -583,6 +584,34 @@ TEST_F(MachineCodeOfMany, AtomicsOfOtherThreadsAreWritesToo) {
     launch(y).run({1}, {64});
     EXPECT_EQ(y[9], 63 * 32);
   });
+}
+TEST_F(MachineCodeOfMany, RacesInGlobalMemoryAreFound) {
+  const auto expect = [this](const std::string& words, const std::string& body) {
+    later("int* y, int* z", body, [=](Launch launch) {
+      std::vector<int> y(1024), z(1024);
+      try {
+        launch(y)(z).run({2}, {64});  // t is 0 … 63 and 256 … 319
+        EXPECT_EQ(words, "") << body;
+      } catch (const Fault& fault) {
+        EXPECT_NE(words, "") << fault.what();
+        EXPECT_NE(std::string(fault.what()).find(words), std::string::npos) << fault.what();
+      }
+    });
+  };
+  const std::string between = "global memory that another block of the launch ";
+  expect("", "y[t] = z[0]; y[t] += y[t ^ 1]; __syncthreads(); z[t + 1] = y[t ^ 32];");
+  expect("", "atomicAdd(y, t); y[t + 1] = 1;");
+  expect("writes " + between + "writes", "y[threadIdx.x] = t;");
+  expect("writes " + between + "reads", "z[t] = y[0]; if (t == 256) y[0] = 1;");
+  expect("reads " + between + "writes", "if (t == 0) y[0] = 1; if (t >= 256) z[t] = y[0];");
+  expect("reads " + between + "writes", "atomicAdd(y, t); __syncthreads(); if (t == 319) z[t] = y[0];");
+  expect("reads global memory with no barrier after the write of",
+         "y[t] = t; if (t >= 32 && t < 64) z[t] = y[t - 32];");
+  expect("writes global memory with no barrier after the read of", "if (t < 32) z[t] = y[t + 32]; else y[t] = t;");
+  expect("writes global memory with no barrier after the write of", "if (t < 64) y[t % 32] = t;");
+  expect("reads as constant what the launch has written",
+         R"(y[t] = t; __syncthreads(); const int none = z[t]; int v;
+            asm volatile("ld.global.nc.s32 %0, [%1];" : "=r"(v) : "l"(y + (t ^ 32) + none)); z[t] = v;)");
 }
 TEST_F(MachineCodeOfMany, AReadOfUnwrittenSharedMemoryIsFound) {
   expect_fault("nothing was written to",

@@ -166,8 +166,9 @@ struct Instruction {
   bool high = false;      // .HI
   bool left = false;      // a shift's direction
   bool flush = false;     // .FTZ
-  bool saturate = false, nan_to_zero = false, wrap = false, sign_from_first = false, is_max = false;
+  bool saturate = false, nan_to_zero = false, wrap = false, sign_from_first = false;
   bool shift_amount = false, acquires_all = false, fetches = false;
+  bool constant = false;               // a load through the cache for what no thread of the launch writes
   std::uint8_t table = 0, table2 = 0;  // for LOP3, PLOP3
   std::uint8_t shift = 0;
   std::uint8_t barrier = 0;  // convergence barrier: B0, …

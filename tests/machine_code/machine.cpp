@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "global_memory.hpp"
 #include "scoreboard.hpp"
 #include "shared_memory.hpp"
 #include "traffic.hpp"
@@ -108,6 +109,7 @@ class Grid {
   Longs addresses(const Operand& operand) const;
   char* place(Space space, std::uint64_t address, unsigned bytes, int lane);
   void check_shared(bool writes, bool atomic, std::uint64_t address, unsigned bytes, int lane);
+  void check_global(const Instruction& i, std::uint64_t address, int lane);
   void count_global(bool writes, const Longs& address, unsigned bytes, Mask active);
   void count_shared(Accesses& to, const Longs& address, unsigned bytes, Mask active);
   void count_instructions();
@@ -128,6 +130,7 @@ class Grid {
   std::pair<std::uintptr_t, std::uintptr_t> variables_, known_{0, 0};
   Surroundings around_;
   SharedMemory shared_;
+  GlobalMemory global_;
   std::vector<Warp> warps_;
   Warp* warp_ = nullptr;   // the running warp
   std::uint32_t at_ = 0;   // the current instruction
@@ -502,7 +505,19 @@ void Grid::check_shared(bool writes, bool atomic, std::uint64_t address, unsigne
   if (problem != nullptr) fail_with(problem, other, lane);
 }
 
-// The host address of the bytes, after all checks except those of shared memory's contents.
+void Grid::check_global(const Instruction& i, std::uint64_t address, int lane) {
+  if (i.bytes < 4) return;  // not followed
+  const unsigned thread = lanes * warp_->index + static_cast<unsigned>(lane);
+  const GlobalMemory::Who who{static_cast<std::uint32_t>(counters_.blocks), static_cast<std::uint16_t>(barriers_),
+                              static_cast<std::uint16_t>(thread)};
+  unsigned other = 0;
+  const bool writes = i.op == Op::store || i.op == Op::atomic;
+  const char* problem = writes ? global_.write(address, i.bytes, who, i.op == Op::atomic, other)
+                               : global_.read(address, i.bytes, who, i.constant, other);
+  if (problem != nullptr) fail_with(problem, other, lane);
+}
+
+// The host address of the bytes, after all checks except those of memory's contents.
 char* Grid::place(Space space, std::uint64_t address, unsigned bytes, int lane) {
   if (space != Space::global) address &= 0xffffffffu;
   if (address % bytes != 0) fail("uses a misaligned address", lane);
@@ -558,6 +573,7 @@ void Grid::access(const Instruction& i, Mask active) {
     if ((active >> l & 1) == 0) continue;
     char* bytes = place(i.space, address[l], i.bytes, l);
     if (i.space == Space::shared) check_shared(writes, false, address[l] & 0xffffffffu, i.bytes, l);
+    if (i.space == Space::global) check_global(i, address[l], l);
     if (writes) {
       for (unsigned w = 0; w < words; ++w) std::memcpy(bytes + 4 * w, &value[w][l], std::min<unsigned>(4, i.bytes));
     } else if (i.bytes < 4) {
@@ -630,6 +646,8 @@ void Grid::change_atomically(const Instruction& i, Mask active, const Longs& add
       const std::uint64_t where = address[l] & 0xffffffffu;
       if (shared_.unwritten(where, i.bytes)) fail("reads shared memory that nothing was written to", l);
       check_shared(true, true, where, i.bytes, l);
+    } else {
+      check_global(i, address[l], l);
     }
     const std::uint64_t with = swaps ? second[l] : first[l], compare = swaps ? first[l] : 0;
     const bool floating = i.type.kind == Type::Kind::floating, is_signed = i.type.kind == Type::Kind::signed_integer;
@@ -660,6 +678,7 @@ void Grid::copy(const Instruction& i, Mask active) {
     made.to = static_cast<std::uint32_t>(to[l]);
     made.bytes = i.bytes;
     std::memcpy(made.value.data(), place(Space::global, from[l], i.bytes, l), i.bytes);
+    check_global(i, from[l], l);
     place(Space::shared, to[l], i.bytes, l);
     unsigned other = 0;
     if (const char* problem = shared_.await(made.to, i.bytes, now(l), other)) fail_with(problem, other, l);

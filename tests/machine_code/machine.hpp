@@ -4,9 +4,10 @@
 // It is stricter than a card. These end the launch with a Fault: an access to global memory outside of every
 // allocation, or outside of the kernel's own shared, local or constant memory; a misaligned access; a read of shared
 // memory that was never written (for a wide load that includes such words, their use); two threads that access the same
-// shared memory without a barrier in between, if at least one of them writes; a barrier that some threads of the block
-// never reach, or that they reach at different places; a value taken from a lane that does not exist; an instruction
-// unknown to the emulator.
+// shared memory without a barrier in between, if at least one of them writes; the same in global memory (two warps of a
+// block, or any threads of two blocks), except for atomic operations; a load through the cache for constant data of
+// what the launch has written; a barrier that some threads of the block never reach, or that they reach at different
+// places; a value taken from a lane that does not exist; an instruction unknown to the emulator.
 #pragma once
 
 #include <cstdint>
