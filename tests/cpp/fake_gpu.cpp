@@ -89,6 +89,8 @@ struct Event {
 // the processes.
 constexpr std::size_t device_bytes = std::size_t{1} << 34, slots = 4096, header_bytes = std::size_t{1} << 20;
 constexpr std::size_t shareable_unit = std::size_t{2} << 20;
+// Bytes between allocations that belong to none, more than an element has: a kernel that goes too far meets no other.
+constexpr std::size_t apart = std::size_t{64} << 10;
 struct Header {
   std::atomic<int> opened[slots];  // how many processes have an allocation open
   Marks events[slots];
@@ -436,8 +438,8 @@ int cuMemAlloc_v2(void** pointer, std::size_t bytes) {
   };
   char* at = aligned(arena().base + header_bytes);
   for (const auto& [begin, size] : device_memory) {  // the first gap that is large enough
-    if (at + bytes <= begin) break;
-    at = aligned(begin + size);
+    if (at + bytes + apart <= begin) break;
+    at = aligned(begin + size + apart);
   }
   if (at + bytes > arena().base + device_bytes) return out_of_memory;
   std::memset(at, 0xFF, bytes);

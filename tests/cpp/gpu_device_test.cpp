@@ -108,6 +108,19 @@ TEST_P(GpuBackend, EverythingIsReleased) {
   EXPECT_EQ(fake->live, before);
 }
 
+// A kernel that goes beyond an array by less than an element (64 KB) must not find another array there.
+TEST_P(GpuBackend, AllocationsOfTheDriverMadeForTestsAreApart) {
+  const auto device = device::open(GetParam());
+  std::vector<Array<double>> arrays;
+  for (const std::size_t size : {512, 4096, 32, 512}) arrays.emplace_back(device, size);
+  arrays[1] = Array<double>();
+  for (const std::size_t size : {2000, 1500}) arrays.emplace_back(device, size);  // where the second was
+  for (const auto& a : arrays)
+    for (const auto& b : arrays)
+      if (a.size() > 0 && b.size() > 0 && a.data() < b.data())
+        EXPECT_GE(reinterpret_cast<const char*>(b.data()) - reinterpret_cast<const char*>(a.data() + a.size()), 65536);
+}
+
 TEST_P(GpuBackend, TheDeviceTellsWhatTheDriverSays) {
   const auto device = device::open(GetParam(), 1);
   EXPECT_EQ(device->info().name, "Fake GPU 1");
