@@ -818,7 +818,7 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, un
                    unsigned launch_shared, void* stream, void** arguments, void**) {
   const Lock lock(mutex);
   if (const int code = entry(__func__)) return code;
-  if (blocks * by * bz == 0 || tx * ty * tz == 0 || tx * ty * tz > 1024) return invalid_value;
+  if (blocks * by * bz == 0 || tx * ty * tz == 0 || tx * ty * tz > 1024 || tz > 64) return invalid_value;
   auto& f = *static_cast<Function*>(function);
   if (handles.count(f.module) == 0) return invalid_handle;
   const auto asked_for = f.module->largest_shared.find(f.name);
@@ -826,14 +826,12 @@ int cuLaunchKernel(void* function, unsigned blocks, unsigned by, unsigned bz, un
   if (launch_shared > (asked_for != f.module->largest_shared.end() ? asked_for->second : without_asking))
     return invalid_value;
   if (handles.count(stream) != 0 && !static_cast<Stream*>(stream)->capturing) ++gpu.launches;
-  return enqueue(stream, gpu.prepare({f.module->file,
-                                      f.name,
-                                      f.module->options,
-                                      blocks,
-                                      {tx, ty, tz},
-                                      launch_shared,
-                                      arguments,
-                                      f.module->cubin}));
+  const FakeLaunch launch{f.module->file, f.name,        f.module->options, blocks,
+                          {tx, ty, tz},   launch_shared, arguments,         f.module->cubin};
+  return enqueue(stream, [work = gpu.prepare(launch)] {
+    ++gpu.kernels;
+    work();
+  });
 }
 
 int cuStreamBeginCapture_v2(void* stream, int mode) {

@@ -53,5 +53,6 @@ struct FakeGpu {
   int streams = 0;   // created so far
   int waits = 0;     // for a stream or an event
   int live = 0;      // streams, events, allocations, opened memory, modules, graphs not released yet
+  int kernels = 0;   // that have run, also as part of a graph
 };
 // In the library: extern "C" FakeGpu* fake_gpu().

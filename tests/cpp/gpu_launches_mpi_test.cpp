@@ -86,6 +86,33 @@ struct Problem {
 
 }  // namespace
 
+// The kernels of an iteration, 16 of which are one graph (gpu_poisson_mpi_test.cpp).
+TEST_F(Launches, AnIterationOfCgOnOneGpuRunsFiveOrSixKernelsAndThreeOnFewUnknowns) {
+  if (mpi::Comm().size() > 1) GTEST_SKIP() << "on several ranks the host adds up their sums";
+  struct Case {
+    std::int64_t small_unknowns;
+    bool gathers_residual;  // A p is not stored
+    int kernels;
+  };
+  for (const auto& [small_unknowns, gathers_residual, kernels] :
+       {Case{std::int64_t{1} << 18, true, 3}, {0, true, 5}, {0, false, 6}}) {
+    Problem problem("staged");
+    solver::System<double> system = problem.op.system();
+    EXPECT_EQ(system.small_unknowns, std::int64_t{1} << 18);
+    system.small_unknowns = small_unknowns;
+    if (!gathers_residual) system.summand_partials = 0;
+    solver::ConjugateGradients<double> cg(system, problem.device, problem.op.comm());
+    const auto run = [&](int iterations) {
+      const int before = gpu->kernels;
+      cg.solve(problem.b.data(), problem.x.data(), true, {.max_iterations = iterations, .tolerance = 0},
+               problem.stream);
+      return gpu->kernels - before;
+    };
+    const int few = run(16);
+    EXPECT_EQ(run(48) - few, 32 * kernels) << small_unknowns << ", " << gathers_residual;
+  }
+}
+
 TEST_F(Launches, AnIterationOfCgOnSeveralGpusWaitsOncePerExchangeByMpiAndOncePerReduction) {
   if (mpi::Comm().size() == 1) GTEST_SKIP() << "there is no exchange on one rank";
   for (const auto& [path, waits] : {std::pair{"staged", 2 + 2}, {"ipc", 0 + 2}}) {
@@ -254,6 +281,9 @@ TEST_F(Launches, AStepOfTurbulenceOnOneGpuTakesAtMostThirtyLaunchesTwoWaitsAndNo
     EXPECT_EQ(step.waits, 2);  // for the largest velocity, and at the end
     EXPECT_EQ(step.streams, 0);
   }
+  trace::enable(true);  // all passes are launched one by one
+  EXPECT_EQ(counted(gpu, [&] { solver.step(1); }).launches, 65);
+  trace::enable(false);
 }
 
 // While a trace is recorded, all passes are launched one by one.
