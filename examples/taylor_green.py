@@ -77,7 +77,7 @@ def draw(planes: list[npt.NDArray[np.float64]], history: npt.NDArray[np.float64]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--grid", type=int, default=144, help="points per side: 2^a 3^b 5^c")
+    parser.add_argument("--grid", type=int, default=144, help="points per side: 2^a 3^b 5^c 7^d")
     parser.add_argument("--output", type=Path, default=Path("taylor-green.png"), help="the picture's file")
     options = parser.parse_args()
     planes, history = run(options.grid)

@@ -64,7 +64,7 @@ Scalar = _weft.turbulence.Scalar
 class Solver(Output, Statistics):
     """Navier-Stokes on ``sizes`` points (a number, or those along x, y, z) of a box of ``lengths``.
 
-    ``sizes``: products of 2, 3 and 5. ``scheme``: ``rk2`` or ``rk4``, both with an exact integrating factor.
+    ``sizes``: products of 2, 3, 5 and 7. ``scheme``: ``rk2`` or ``rk4``, both with an exact integrating factor.
     ``dealiasing``: ``phase-shift`` (random shifts; keeps modes with (nx/Nx)^2 + (ny/Ny)^2 + (nz/Nz)^2 < 2/9) or
     ``two-thirds`` (keeps modes with abs(n) < N/3 in each direction). Give either ``dt``, or ``courant``, the Courant
     number (Eq. 8, below 1) of each step, which is at most ``max_dt`` long (0: any length). A step whose Courant number

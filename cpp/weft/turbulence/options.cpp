@@ -8,7 +8,7 @@ namespace weft::turbulence {
 namespace {
 
 bool smooth(std::int64_t n) {
-  for (const int prime : {2, 3, 5})
+  for (const int prime : {2, 3, 5, 7})
     while (n % prime == 0) n /= prime;
   return n == 1;
 }
@@ -27,7 +27,7 @@ void check(const Options& options) {
     const std::int64_t n = options.box.sizes[axis];
     if (n < 4 || !smooth(n))
       complain("a grid of " + std::to_string(n) + " points in " + "xyz"[axis] +
-               "; sizes are products of 2, 3 and 5, of at least 4");
+               "; sizes are products of 2, 3, 5 and 7, of at least 4");
     if (!(options.box.lengths[axis] > 0) || !std::isfinite(options.box.lengths[axis]))
       complain("the length of the box in " + std::string(1, "xyz"[axis]) + " must be above 0");
   }

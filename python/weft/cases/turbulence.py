@@ -145,7 +145,7 @@ class TurbulenceCase(SharedCase):
     """Isotropic turbulence and related flows in a periodic box (GESTS, section 3)."""
 
     workload: Literal["turbulence"] = option("turbulence", "the command this file is for")
-    grid: int = option(64, "grid points per side, of the form 2^a 3^b 5^c", unit="points", ge=4, le=2**20)
+    grid: int = option(64, "grid points per side, of the form 2^a 3^b 5^c 7^d", unit="points", ge=4, le=2**20)
     sizes: tuple[int, int, int] = option((0, 0, 0), "grid points along x, y, z, if they differ; zeros: grid")
     lengths: tuple[float, float, float] = option(
         (CIRCLE, CIRCLE, CIRCLE), "sides of the box", unit="length", sets="lengths"
@@ -184,7 +184,7 @@ class TurbulenceCase(SharedCase):
             if size < 4 or not smooth(size):
                 near = ", ".join(map(str, smooth_neighbours(size)))
                 raise ValueError(
-                    f"case key '{key}': found {found}; allowed: sizes of at least 4 of the form 2^a 3^b 5^c, "
+                    f"case key '{key}': found {found}; allowed: sizes of at least 4 of the form 2^a 3^b 5^c 7^d, "
                     f"such as {near}"
                 )
         if any(not length > 0 for length in self.lengths):
@@ -203,8 +203,8 @@ class TurbulenceCase(SharedCase):
 
 
 def smooth(n: int) -> bool:
-    """Whether n has the form 2^a 3^b 5^c."""
-    for prime in (2, 3, 5):
+    """Whether n has the form 2^a 3^b 5^c 7^d."""
+    for prime in (2, 3, 5, 7):
         while n > 1 and n % prime == 0:
             n //= prime
     return n == 1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from weft.run.record import Display
 
 FLAGS: list[Flag] = [
-    ("--grid", "grid", "N", "Grid points per side, of the form 2^a 3^b 5^c. [default: 64]"),
+    ("--grid", "grid", "N", "Grid points per side, of the form 2^a 3^b 5^c 7^d. [default: 64]"),
     *DURATION,
     ("--process-grid", "process_grid", "PRxPC", "Grid of ranks, rows x columns; 1xP: slabs. [default: auto (fastest)]"),
     ("--restart", "initial.checkpoint", "DIR", "Continue from this checkpoint, or from the newest in this folder."),

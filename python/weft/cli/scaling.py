@@ -126,7 +126,7 @@ def turbulence(ranks: str | None, grids: str, output: Path, shapes: bool, steps:
     for size in sizes:
         if not smooth(size):
             near = ", ".join(map(str, smooth_neighbours(size)))
-            raise click.BadParameter(f"found {size}, allowed: 2^a 3^b 5^c, such as {near}", param_hint="--grids")
+            raise click.BadParameter(f"found {size}, allowed: 2^a 3^b 5^c 7^d, such as {near}", param_hint="--grids")
     sweep(rank_counts(ranks), sizes, output, shapes=shapes, steps=steps, **options)
 
 
