@@ -130,7 +130,7 @@ void run(const Case& c) {
   const double operator_bytes = fixed_bytes + 3 * word * dofs;  // x read; y read (for ownership) and written
   const double cg_bytes = fixed_bytes + (6 + 1) * word * dofs;  // r, p, Ap read and written; x every second time
   // By shape: box, other parallelepiped, trilinear, stored (docs/cpu-kernels.md).
-  constexpr std::array per_point{3.0, 18.0, 36.5, 15.0}, per_row{3.0, 6.0, 139.0, 0.0};
+  constexpr std::array per_point{3.0, 18.0, 32.5, 15.0}, per_row{3.0, 6.0, 60.0, 0.0}, per_plane{0.0, 0.0, 230.0, 0.0};
   std::array<std::int64_t, 4> by_shape = op.elements_by_shape();
   comm.sum(by_shape.data(), 4);
   double metric_flops = 0, lines = 0;
@@ -138,7 +138,8 @@ void run(const Case& c) {
     const double of_line = line_flops(c.order + 1);  // that of a symmetric matrix has 2 more if n is odd
     lines +=
         static_cast<double>(by_shape[shape]) * (shape == 0 ? 3 * (of_line + 2 * ((c.order + 1) % 2)) : 6 * of_line);
-    metric_flops += static_cast<double>(by_shape[shape]) * n * n * (per_point[shape] * n + per_row[shape]);
+    metric_flops +=
+        static_cast<double>(by_shape[shape]) * n * (n * (per_point[shape] * n + per_row[shape]) + per_plane[shape]);
   }
   const double operator_flops = lines * n * n + 2 * local_points + metric_flops + 2 * dofs;
   const double cg_flops = operator_flops + 14 * dofs;

@@ -145,6 +145,20 @@ mesh::Mesh row_of(std::initializer_list<Shape> shapes, int count) {
   return test::row_of(all);
 }
 
+// Angles of a tenth, edges of different lengths, and opposite edges of which one is five times as long as the other.
+TEST(SimdOperator, ThinShearedAndTaperedElementsEqualThePlainLoops) {
+  mesh::Mesh mesh = test::row_of(std::vector<Shape>(9, Shape::trilinear));
+  for (std::int64_t e = 0; e < mesh.elements(); ++e)
+    test::place_nodes(mesh, e, [](const std::array<double, 3>& at) {
+      const auto [r, s, t] = at;
+      return std::array{r + 3 * s + 0.5 * r * t, 0.3 * s * (1 - 0.8 * r) + 0.1 * t, 2 * t + 0.3 * s - 0.4 * r * s * t};
+    });
+  for (const int order : {2, 3, 7, 8}) {
+    EXPECT_LT(error(SimdProblem<double>(mesh, order, false), Geometry::mixed), 1e-12) << "order " << order;
+    EXPECT_LT(error(SimdProblem<float>(mesh, order, false), Geometry::mixed), 3e-4) << "order " << order;
+  }
+}
+
 // Their edges are not along the axes, and differ in length.
 TEST(SimdOperator, BoxesAndOtherParallelepipedsEqualThePlainLoopsAtAllOrders) {
   for (const Shape shape : {Shape::box, Shape::affine}) {

@@ -131,6 +131,8 @@ def test_weft_counts_its_own_operations() -> None:
     odd = formulas.weft_operator_flops(formulas.Size(10, 8, 5120), boxes).value
     lines, metric = 81 * (36 * 87 + 12 * 89), 81 * (6 * (18 * 9 + 6) + 4 * (3 * 9 + 3))
     assert odd == lines + 2 * 7290 + metric + 2 * 5120
+    straight = formulas.weft_operator_flops(size, formulas.Method(geometry="trilinear", kernels="simd")).value
+    assert straight == stored - 15 * 5120 + 10 * (32.5 * 512 + 60 * 64 + 230 * 8)
     merged = formulas.weft_iteration_flops(size, formulas.Method(kernels="simd", algorithm="merged"))
     assert merged.value == stored + 14 * 3430
     assert merged.text.endswith("16 N_G")

@@ -186,14 +186,16 @@ class AffineRows {
   T weight_;
 };
 
-// Trilinear maps x = a0 + a1 r + a2 s + a3 t + a4 rs + a5 rt + a6 st + a7 rst. Along a row (s, t fixed) dx/dr does not
-// change; x_s and x_t are linear in r, and so are the cofactors cs = x_t x x_r and ct = x_r x x_s. With their
-// components along x_r removed (alpha = x_r.x_s / x_r.x_r, beta = x_r.x_t / x_r.x_r), the metric is
-//   (f_s, f_t) = w / det [cs.cs cs.ct; cs.ct ct.ct] (u_s - alpha u_r, u_t - beta u_r)
-//   f_r        = w det / x_r.x_r u_r - alpha f_s - beta f_t
-// where alpha and beta are linear in r, and cs.cs, cs.ct, ct.ct and det quadratic. The coefficients of a plane's rows
-// are made before its rows are visited, so that neither loop needs more registers than there are; the rows then take
-// points r and -r together, with one division for both.
+// Trilinear maps x = a0 + a1 r + a2 s + a3 t + a4 rs + a5 rt + a6 st + a7 rst. With A = x_r.x_r, alpha = x_r.x_s / A,
+// beta = x_r.x_t / A, and the parts of x_s and x_t across x_r, whose products are
+//   ss = x_t.x_t - beta x_r.x_t,  st = beta x_r.x_s - x_s.x_t,  tt = x_s.x_s - alpha x_r.x_s,
+// the metric is
+//   (f_s, f_t) = w A / det [ss st; st tt] (u_s - alpha u_r, u_t - beta u_r)
+//   f_r        = w det / A u_r - alpha f_s - beta f_t
+// Along a row (s, t fixed) A is constant, alpha and beta are linear in r, and ss, st, tt and det quadratic. All are
+// made from the products x_r.x_s, ..., and x_r.(x_s x x_t), whose coefficients are polynomials of degree 1 or 2 in s:
+// plane() makes those polynomials, and then the coefficients of its rows, before the rows are visited, so that neither
+// loop needs more registers than there are. The rows take points r and -r together, with one division for both.
 template <int n, class T>
 class TrilinearRows {
   using V = Vec<T>;
@@ -201,30 +203,48 @@ class TrilinearRows {
  public:
   TrilinearRows(const SimdElements<T>& d, std::int64_t block)
       : d_(d), a_(d.maps + block * 24 * simd::lanes<T>), block_(block) {
+    const Vec3<T> a3 = a(3), a5 = a(5), a6 = a(6), a7 = a(7);
     for (int j = 0; j < n; ++j) {
-      t0_[j] = a(3) + a(6) * d.points[j];
-      t1_[j] = a(5) + a(7) * d.points[j];
+      const Vec3<T> t0 = a3 + a6 * d.points[j], t1 = a5 + a7 * d.points[j];  // x_t = t0 + t1 r
+      xt_xt_[j] = {dot(t0, t0), dot(t0, t1), dot(t1, t1)};
+    }
+    for (int i = 0; i < n / 2; ++i) {
+      const T r = d.points[n - 1 - i], w = d.weights[i];
+      points_[i] = {r, 2 * r, r * r, w, w * r, w * (r * r), w * w};
     }
   }
   WEFT_ALWAYS_INLINE void plane(int k) {
     const T t = d_.points[k];
-    const Vec3<T> r0 = a(1) + a(5) * t, s0 = a(2) + a(6) * t, s1 = a(4) + a(7) * t;
-    const Vec3<T> ct0 = space::cross<T>(r0, s0), ct0_s = space::cross<T>(s1, s0), ct1 = space::cross<T>(r0, s1);
+    const Vec3<T> r0 = a(1) + a(5) * t, s0 = a(2) + a(6) * t, s1 = a(4) + a(7) * t;  // x_r = r0 + s1 s, x_s = s0 + s1 r
+    const Vec3<T> c0 = space::cross<T>(r0, s0), c1 = space::cross<T>(s1, s0), cr = space::cross<T>(r0, s1);
+    const Vec3<T> a3 = a(3), a5 = a(5), a6 = a(6), a7 = a(7);
+    // By power of r, the polynomials in s of these products; x_r x x_s = c0 + c1 s + cr r.
+    const V rr = dot(r0, r0), rs = dot(r0, s0), rs1 = dot(r0, s1), ss = dot(s0, s0), ss1 = dot(s0, s1),
+            s1s1 = dot(s1, s1);
+    const V s1_a3 = dot(s1, a3), s1_a5 = dot(s1, a5), s1_a6 = dot(s1, a6), s1_a7 = dot(s1, a7);
+    const V xr_xt[2][3] = {{dot(r0, a3), dot(r0, a6, s1_a3), s1_a6}, {dot(r0, a5), dot(r0, a7, s1_a5), s1_a7}};
+    const V xs_xt[2][2] = {{dot(s0, a3), dot(s0, a6)}, {dot(s0, a5, s1_a3), dot(s0, a7, s1_a6)}};
+    const V det[3][3] = {{dot(c0, a3), dot(c0, a6, dot(c1, a3)), dot(c1, a6)},
+                         {dot(c0, a5, dot(cr, a3)), dot(c0, a7, dot(c1, a5, dot(cr, a6))), dot(c1, a7)},
+                         {dot(cr, a5), dot(cr, a7), V{}}};
 #pragma GCC unroll 1
     for (int j = 0; j < n; ++j) {
       const T s = d_.points[j], w = d_.weights[j] * d_.weights[k];
-      const Vec3<T> xr = r0 + s1 * s, t0 = t0_[j], t1 = t1_[j];
-      const V inverse = T(1) / space::dot<T>(xr, xr), by_weight = inverse * w;
+      const auto at = [s](const V& p0, const V& p1) WEFT_LAMBDA_INLINE { return p0 + p1 * s; };
+      const auto at2 = [s](const V(&p)[3]) WEFT_LAMBDA_INLINE { return p[0] + (p[1] + p[2] * s) * s; };
+      const Linear b{at(rs, ss1), at(rs1, s1s1)}, c{at2(xr_xt[0]), at2(xr_xt[1])};  // x_r.x_s and x_r.x_t
+      const Quadratic e{at(xs_xt[0][0], xs_xt[0][1]), at(xs_xt[1][0], xs_xt[1][1]), at(s1_a5, s1_a7)};  // x_s.x_t
+      const V inverse = T(1) / (rr + (rs1 + b.c1) * s), by_weight = inverse * w;                        // 1 / x_r.x_r
+      const Linear alpha{b.c0 * inverse, b.c1 * inverse}, beta{c.c0 * inverse, c.c1 * inverse};
       Row& row = rows_[j];
-      row.alpha = {space::dot<T>(xr, s0) * inverse, space::dot<T>(xr, s1) * inverse};
-      row.beta = {space::dot<T>(xr, t0) * inverse, space::dot<T>(xr, t1) * inverse};
-      row.scale = by_weight * w;
-      const Vec3<T> cs0 = space::cross<T>(t0, xr), cs1 = space::cross<T>(t1, xr), c = ct0 + ct0_s * s;
-      row.det = {space::dot<T>(s0, cs0) * by_weight, (space::dot<T>(s0, cs1) + space::dot<T>(s1, cs0)) * by_weight,
-                 space::dot<T>(s1, cs1) * by_weight};
-      row.ss = {space::dot<T>(cs0, cs0), 2 * space::dot<T>(cs0, cs1), space::dot<T>(cs1, cs1)};
-      row.st = {space::dot<T>(cs0, c), space::dot<T>(cs0, ct1) + space::dot<T>(cs1, c), space::dot<T>(cs1, ct1)};
-      row.tt = {space::dot<T>(c, c), 2 * space::dot<T>(c, ct1), space::dot<T>(ct1, ct1)};
+      row.alpha = alpha;
+      row.beta = beta;
+      row.det = {at2(det[0]) * by_weight, at2(det[1]) * by_weight, at(det[2][0], det[2][1]) * by_weight};
+      const Quadratic& tt = xt_xt_[j];
+      row.ss = {tt.c0 - beta.c0 * c.c0, tt.c1 - beta.c0 * c.c1, tt.c2 - beta.c1 * c.c1};
+      row.st = {beta.c0 * b.c0 - e.c0, beta.c0 * b.c1 + beta.c1 * b.c0 - e.c1, beta.c1 * b.c1 - e.c2};
+      row.tt = {ss - alpha.c0 * b.c0, ss1 - alpha.c0 * b.c1, s1s1 - alpha.c1 * b.c1};
+      weights_[j] = w * w;
     }
   }
   WEFT_ALWAYS_INLINE void ahead(int k) const { maps_ahead<n>(d_, block_, k); }
@@ -238,19 +258,20 @@ class TrilinearRows {
 #pragma GCC unroll 1
     for (int i = 0; i < n / 2; ++i) {
       const int m = n - 1 - i;
-      const T r = d_.points[m], w = d_.weights[i];
-      const Pair alpha = row.alpha.at(r), beta = row.beta.at(r), det = row.det.at(r), ss = row.ss.at(r),
-                 st = row.st.at(r), tt = row.tt.at(r);
-      const V inverse = row.scale * w / (det.minus * det.plus);
-      flux(alpha.minus, beta.minus, det.minus * w, ss.minus, st.minus, tt.minus, inverse * det.plus, ur[i], us[i],
-           ut[i]);
-      flux(alpha.plus, beta.plus, det.plus * w, ss.plus, st.plus, tt.plus, inverse * det.minus, ur[m], us[m], ut[m]);
+      const Point& at = points_[i];
+      const Pair alpha = row.alpha.at(at.r), beta = row.beta.at(at.r);
+      const Pair det = Linear{row.det.c0 * at.w + row.det.c2 * at.w_rr, row.det.c1}.at(at.w_r);
+      const Pair ss = row.ss.at(at.rr, at.two_r), st = row.st.at(at.rr, at.r), tt = row.tt.at(at.rr, at.two_r);
+      const V inverse = (weights_[j] * at.w_w) / (det.minus * det.plus);
+      flux(alpha.minus, beta.minus, det.minus, ss.minus, st.minus, tt.minus, inverse * det.plus, ur[i], us[i], ut[i]);
+      flux(alpha.plus, beta.plus, det.plus, ss.plus, st.plus, tt.plus, inverse * det.minus, ur[m], us[m], ut[m]);
     }
     if constexpr (n % 2 == 1) {
       constexpr int m = n / 2;
       const T w = d_.weights[m];
-      flux(row.alpha.c0, row.beta.c0, row.det.c0 * w, row.ss.c0, row.st.c0, row.tt.c0, row.scale * w / row.det.c0,
-           ur[m], us[m], ut[m]);
+      const V det = row.det.c0 * w;
+      flux(row.alpha.c0, row.beta.c0, det, row.ss.c0, row.st.c0, row.tt.c0, weights_[j] * (w * w) / det, ur[m], us[m],
+           ut[m]);
     }
   }
 
@@ -260,31 +281,48 @@ class TrilinearRows {
   };
   struct Linear {
     V c0, c1;
-    WEFT_ALWAYS_INLINE Pair at(T r) const { return {c0 - c1 * r, c0 + c1 * r}; }
+    WEFT_ALWAYS_INLINE Pair at(T r) const {
+      V odd = c1 * r;
+#if defined(__x86_64__)
+      asm("" : "+v"(odd));  // else the compiler makes two multiply-adds of it, whose units are the ones that bind
+#endif
+      return {c0 - odd, c0 + odd};
+    }
   };
   struct Quadratic {
     V c0, c1, c2;
-    WEFT_ALWAYS_INLINE Pair at(T r) const { return Linear{c0 + c2 * (r * r), c1}.at(r); }
+    // by: r, or 2 r where c1 is half the coefficient.
+    WEFT_ALWAYS_INLINE Pair at(T rr, T by) const { return Linear{c0 + c2 * rr, c1}.at(by); }
   };
   struct Row {
     Linear alpha, beta;
-    Quadratic det, ss, st, tt;  // det: times w / x_r.x_r, which is a length: products of two do not underflow
-    V scale;                    // w^2 / x_r.x_r; w without the weight along the row
+    Quadratic det;         // times w / A, without the weight along the row. A length: products of two do not underflow
+    Quadratic ss, st, tt;  // ss, tt: half the linear coefficients
+  };
+  struct Point {  // of a row, and the same at -r; w: the weight
+    T r, two_r, rr, w, w_r, w_rr, w_w;
   };
 
+  // det: times w / A. scale: w A / det.
   static WEFT_ALWAYS_INLINE void flux(V alpha, V beta, V det, V ss, V st, V tt, V scale, V& ur, V& us, V& ut) {
     const V s = (us - alpha * ur) * scale, t = (ut - beta * ur) * scale;
     us = ss * s + st * t;
     ut = st * s + tt * t;
     ur = det * ur - alpha * us - beta * ut;
   }
+  static WEFT_ALWAYS_INLINE V dot(const Vec3<T>& x, const Vec3<T>& y) { return space::dot<T>(x, y); }
+  static WEFT_ALWAYS_INLINE V dot(const Vec3<T>& x, const Vec3<T>& y, V more) {
+    return x.x * y.x + (x.y * y.y + (x.z * y.z + more));
+  }
   WEFT_ALWAYS_INLINE Vec3<T> a(int m) const { return map_coefficient(a_, m); }
 
   const SimdElements<T>& d_;
   const T* a_;
   std::int64_t block_;
-  Vec3<T> t0_[n], t1_[n];  // dx/dt = t0 + t1 r, by row
-  Row rows_[n];            // of the plane
+  Quadratic xt_xt_[n];  // by row, with half the linear coefficient
+  Point points_[n / 2];
+  Row rows_[n];   // of the plane
+  T weights_[n];  // of the plane's rows, squared
 };
 
 template <int n, class T>
