@@ -292,6 +292,26 @@ def test_an_end_before_the_checkpoint_is_refused_and_leaves_the_folder_as_it_is(
     assert run_weft(1, *words, "--restart", tmp_path / "checkpoints", "--end", 0.02).returncode == 0
 
 
+def test_tolerances_that_are_large_in_the_units_of_a_case_are_told(tmp_path) -> None:
+    # Poiseuille flow from rest, in a channel of 1 or of 1e-6 units: the tolerances of the first are those of residuals.
+    def words(size: float, tolerance: float, steps: int) -> list[object]:
+        keys = [f"mesh.lower=[0, {-size}, 0]", f"mesh.upper=[{4 * size}, {size}, {size}]", "mesh.counts=[2,2,1]",
+                f"viscosity={0.1 * size}", f'exact.velocity=["1 - (y / {size})**2", 0, 0]', 'exact.pressure=""',
+                "initial.velocity=[0, 0, 0]", f"time.dt={0.02 * size}", "statistics.every=1",
+                f"solver.pressure_tolerance={tolerance}", f"solver.velocity_tolerance={tolerance}"]  # fmt: skip
+        return ["--case", "channel", "--order", 4, "--device", "host", "--set", "exchange=pairwise:direct", "--steps",
+                steps, "--quiet", "--output", tmp_path, *(word for key in keys for word in ("--set", key))]  # fmt: skip
+
+    assert run(*words(1, 1e-7, 4), ranks=2).stderr == ""
+    done = run(*words(1e-6, 1e-2, 4), ranks=2)
+    assert sum("tolerance are not relative" in line for line in said(done)) == 1, done.stderr
+    assert run(*words(1e-6, 1e-10, 4)).stderr == ""
+    done = run(*words(1e-6, 1e-2, 200), "--set", "statistics.every=1000")
+    assert done.returncode == 1  # the flow blows up
+    assert len(said(done)) == 1
+    assert "tolerance are not relative" in said(done)[0]
+
+
 def test_a_run_ends_at_its_steps_or_its_time() -> None:
     goal = Goal(10, 0.0, 5, 1.0)
     assert (goal.reached(14, 9.0), goal.reached(15, 9.0), goal.fraction(10, 9.0)) == (False, True, 0.5)

@@ -6,6 +6,7 @@ with units in the names. Statistics and checkpoints are written to files during 
 
 from __future__ import annotations
 
+import math
 import resource
 import time
 from collections.abc import Callable
@@ -121,6 +122,8 @@ class Run:
                 self.display.phase("exchange: timing every path")
                 paths(self.problem, self.record)
         self.display.result(self.record)
+        if loose := self.loose():
+            self.display.warn(loose)
         last = self.checkpoints.last if case.checkpoint.on_signal else ""
         return Result(self.record, signal=signal, checkpoint=last)
 
@@ -135,6 +138,8 @@ class Run:
         else:
             self.solver.step(1, dt)
         seconds = time.perf_counter() - begin
+        if not self.steps:  # a flow may start at rest
+            self.first_energy = self.history[0]["energy"] or self.solver.statistics()["energy"]
         self.steps.append(
             {
                 "step": self.solver.steps,
@@ -174,10 +179,31 @@ class Run:
         words += f", iterations {solves}"
         return words + f", energy {watched['energy']:.6g}, divergence {watched['divergence']:.0e}"
 
+    def loose(self, failed: bool = False) -> str:
+        """What is wrong with the tolerances if they are larger than all terms of a step; else "". (collective)
+
+        The largest terms are about those of the velocity over the time step, in the norm of the residuals. The last
+        energies of a run that has ``failed`` do not count.
+        """
+        if not self.steps:
+            return ""
+        mass = np.asarray(self.problem.mesh.mass_matrix(self.case.order)).ravel()
+        squares, volume = self.comm.allreduce(np.array([mass @ mass, mass.sum()]), MPI.SUM)
+        later = [] if failed else [row["energy"] for row in self.history]
+        energy = max(self.first_energy, *later, 0.0)
+        terms = math.sqrt(2 * energy * squares / volume) / self.steps[-1]["dt"]
+        given = self.case.solver
+        if not 0 < terms < max(given.pressure_tolerance, given.velocity_tolerance):
+            return ""
+        return (
+            "solver.pressure_tolerance and solver.velocity_tolerance are not relative: they are larger than all terms "
+            f"of a step, which in the units of this case are about {terms:.0e}; choose {1e-7 * terms:.0e}"
+        )
+
     def went_wrong(self, error: Exception) -> NoReturn:
         """Raises an error that says when the run failed, and which checkpoint to continue from. (collective)"""
-        advice = ""
-        if isinstance(error, weft.flow.BlownUp):
+        advice = f"; {loose}" if (loose := self.loose(failed=True)) else ""
+        if not advice and isinstance(error, weft.flow.BlownUp):
             advice = "; take a smaller time.dt or time.courant, or a finer mesh"
         text = str(error).rstrip(".")
         last = after(self.checkpoints.last, self.case.checkpoint.every)
