@@ -347,7 +347,7 @@ class Solver(SolverOnElements, Output, Statistics):
     def set_velocity(self, values: Given | npt.ArrayLike, level: int = 0) -> None:
         """Set the velocity to an array, or to a function or expressions evaluated at the current time. (collective)
 
-        For ``level`` 0, the solver starts from it with a step of order 1.
+        For ``level`` 0, the solver starts from it with a step of order 1, also after BlownUp.
         """
         self._core.set_velocity(self._fields(values, 3, self.time), operator.index(level))
         if level == 0:

@@ -364,6 +364,21 @@ def small(**options):
     return weft.flow.Solver(mesh, **(given | options))
 
 
+def test_a_flow_that_has_blown_up_starts_anew_from_fields_that_are_finite():
+    solver, other = small(), small()
+    solver.set_velocity(vortex)
+    solver.step(4)
+    solver.set_velocity(np.nan * solver.velocity())
+    with pytest.raises(weft.flow.BlownUp):
+        solver.step()
+    for flow in (solver, other):
+        flow.set_velocity(vortex)
+        flow.set_pressure(0.0)
+        flow.step(3)
+    assert np.isfinite(solver.velocity()).all()
+    assert np.abs(solver.velocity() - other.velocity()).max() < 1e-6
+
+
 def test_values_may_be_numpys_numbers_and_others_are_refused_by_what_they_are():
     solver = small(viscosity=np.float32(0.01), force=(np.float32(0.5), np.int8(0), "0"))
     for values in (np.array([1, 0, 0], "f4"), (np.float32(1), np.int64(0), 0.0), (np.array(1.0), 0, "0")):

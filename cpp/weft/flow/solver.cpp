@@ -292,6 +292,21 @@ struct Solver<T>::Impl {
     look(state.pressure(), 1, "the pressure");
   }
 
+  // After a flow has blown up, the pressure and the levels that are no longer known would spoil a new start: schemes of
+  // lower order multiply these levels by 0.
+  void remove_what_is_not_finite() {
+    const auto look = [&](T* x, int fields) {
+      for (int c = 0; c < fields; ++c)
+        if (!std::isfinite(products.norm(x + c * stride(), stream)))
+          device.fill_zero(x + c * stride(), stride() * sizeof(T), stream);
+    };
+    look(state.pressure(), 1);
+    for (int level = state.known; level < options.time_order; ++level) {
+      look(state.fields(level), state.components());
+      look(state.explicit_terms(level), state.components());
+    }
+  }
+
   std::int64_t owned() const { return space.unknowns(); }
   std::int64_t stride() const { return space.entries(); }
   std::int64_t blocks() const { return device::vector_blocks(space.unknowns()); }
@@ -357,6 +372,7 @@ void Solver<T>::start(std::span<const double> times, std::int64_t step) {
   state.time = times.front();
   state.known = static_cast<int>(std::ssize(times));
   state.step = step;
+  impl_->remove_what_is_not_finite();
   for (std::size_t level = 1; level < times.size(); ++level)
     impl_->make_explicit_terms(static_cast<int>(level), times[level]);
   impl_->stream.synchronize();
