@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -352,7 +353,33 @@ std::size_t image_bytes(const Program& p) {
          p.cubin.size();
 }
 
+// Changes in kernels before the real compiler sees them, from WEFT_FAKE_GPU_EDITS: "file.hpp|old|new|file.hpp|…". With
+// them, what other GPUs or larger problems would run is tested on small ones.
+void edit(Program& program) {
+  const char* all = std::getenv("WEFT_FAKE_GPU_EDITS");
+  if (all == nullptr) return;
+  std::istringstream parts(all);
+  for (std::string file, before, after; std::getline(parts, file, '|');) {
+    std::getline(parts, before, '|');
+    std::getline(parts, after, '|');
+    bool found = false;
+    const auto replace = [&](std::string& text) {
+      const std::size_t at = before.empty() ? std::string::npos : text.find(before);
+      if (at == std::string::npos) return;
+      text.replace(at, before.size(), after);
+      found = true;
+    };
+    for (std::size_t i = 0; i < program.header_texts.size(); ++i)
+      if (program.header_names[i].ends_with("/" + file)) replace(program.header_texts[i]);
+    if (program.file + ".hpp" == file) replace(program.text);
+    if (found) continue;
+    std::fprintf(stderr, "fake GPU: WEFT_FAKE_GPU_EDITS: %s has no \"%s\"\n", file.c_str(), before.c_str());
+    std::abort();
+  }
+}
+
 int compile_for_real(Program& program, int count, const char* const* options) {
+  edit(program);
   std::vector<const char*> texts, names;
   for (const std::string& text : program.header_texts) texts.push_back(text.c_str());
   for (const std::string& name : program.header_names) names.push_back(name.c_str());

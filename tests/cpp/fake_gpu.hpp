@@ -18,8 +18,9 @@
 // A capture is as strict as CUDA's: what a driver cannot observe (allocations, waits, queries) fails and invalidates
 // it.
 //
-// If WEFT_FAKE_GPU_NVRTC names the file of the real NVRTC, code for CUDA is compiled with it too. The image then also
-// holds the cubin, functions report its resources, and launches pass it on for emulation.
+// If WEFT_FAKE_GPU_NVRTC names the file of the real NVRTC, code for CUDA is compiled with it too, after the changes in
+// WEFT_FAKE_GPU_EDITS, which need a WEFT_CACHE of their own. The image then also holds the cubin, functions report its
+// resources, and launches pass it on for emulation.
 #pragma once
 
 #include <cstddef>
