@@ -575,6 +575,17 @@ TEST_F(MachineCodeOfMany, ASynchronisationOrdersOnlyTheLanesThatTakePart) {
   expect_fault("synchronises lanes of which it is none", "const int none = y[t]; __syncwarp(0xffff + none); y[t] = 1;",
                32);
 }
+TEST_F(MachineCode, AProductOfMatricesOrdersTheLanesOfAWarp) {
+  std::vector<int> y(256);
+  Launch(kernel("int* y", R"(
+    __shared__ double s[32]; s[t] = t; __syncthreads(); double c[2] = {s[t ^ 16], 1};
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%0}, {%1}, {%0, %1};"
+                 : "+d"(c[0]), "+d"(c[1]));
+    if (t < 16) for (int k = 0; k <= y[t]; ++k) { s[t] = c[0] + k; y[t + 64] = k; }
+    __syncthreads(); y[t + 128] = s[t] > 0;)"))(y)
+      .run({1}, {32});
+  EXPECT_EQ(y[137], 1);
+}
 TEST_F(MachineCodeOfMany, AtomicsOfOtherThreadsAreWritesToo) {
   const std::string begin = "__shared__ int s; if (t == 0) s = 0; __syncthreads(); atomicAdd(&s, t); ";
   expect_fault("reads shared memory with no barrier after the write of", begin + "if (t == 63) y[0] = s;");

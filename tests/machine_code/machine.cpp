@@ -446,6 +446,8 @@ void Grid::execute(const Instruction& i, Mask active) {
     if (run_integers(i, *warp_, around_, active) || run_floats(i, *warp_, around_, active)) return;
     if (run_between_threads(i, *warp_, around_, active, problem)) {
       if (problem != nullptr) fail(problem, std::countr_zero(active));
+      // No lane of the warp passes a product of matrices before all have come to it with their values.
+      if (i.op == Op::f64_matrix) warp_->syncs.add(active, true);
       return;
     }
     access(i, active);
