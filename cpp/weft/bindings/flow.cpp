@@ -26,9 +26,9 @@ using namespace nb::literals;
 namespace weft::bindings {
 namespace {
 
+// The classes that a flow is made from.
 template <class T>
-void bind(nb::module_& m, const std::string& precision) {
-  using F = Flow<T>;
+void bind_options_of(nb::module_& m, const std::string& precision) {
   const auto named = [&](const char* what) { return what + precision; };
   nb::class_<flow::Function<T>>(m, named("Function").c_str())
       .def_static(
@@ -47,7 +47,13 @@ void bind(nb::module_& m, const std::string& precision) {
   bind_options<flow::ScalarOptions<T>>(m, named("Scalar").c_str(), "flow: scalar.",
                                        "A scalar transported by the flow.");
   bind_options<flow::Options<T>>(m, named("Options").c_str(), "flow: ", "The options of `weft.flow.Solver`.");
-  nb::class_<F>(m, named("Flow").c_str())
+}
+
+template <class T>
+void bind(nb::module_& m, const std::string& precision) {
+  using F = Flow<T>;
+  bind_options_of<T>(m, precision);
+  nb::class_<F>(m, ("Flow" + precision).c_str())
       .def(
           "__init__",
           [](F* self, const mesh::Mesh& mesh, const poisson::Options& stiffness, const flow::Options<T>& options) {
