@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -276,3 +277,15 @@ def test_waves_are_limited_by_registers_and_shared_memory() -> None:
     assert found.occupancy("mi250x").blocks == 1
     assert found.occupancy("mi250x").limited_by == "shared memory"
     assert hip_kernels.rows("mi250x", [found])[1][-2:] == ("1", "shared memory")
+
+
+def test_the_limits_kept_as_a_result_are_those_of_the_recorded_counters() -> None:
+    """Otherwise run benchmarks/kernel_limits.py."""
+    file = Path(__file__).parents[2] / "benchmarks/results/kernel_limits_h200.json"
+    kept = {
+        (row["kernel"], row["order"], row["precision"]): row["share"] for row in json.loads(file.read_text())["kernels"]
+    }
+    chip, precisions = chips.load("h200"), {"double": "double", "float": "single"}
+    assert kept == {
+        (c.kernel, c.order, precisions[c.real]): round(method.predict(c, chip).share, 3) for c in method.recorded()[1]
+    }
