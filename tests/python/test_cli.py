@@ -323,8 +323,8 @@ def test_output_to_an_ascii_terminal_respells_characters_that_it_lacks() -> None
 
 
 def shell(command: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command line of the shell, in which "$@" are the words of ``weft``."""
-    return finish(start(["bash", "-c", command, "bash", *weft_command(*words)]))
+    """Runs a command line of the shell, in which "$@" are the words of ``weft``. Output is buffered, as usual."""
+    return finish(start(["bash", "-c", f"unset PYTHONUNBUFFERED; {command}", "bash", *weft_command(*words)]))
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])

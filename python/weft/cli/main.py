@@ -17,7 +17,7 @@ import click
 import weft
 from weft.cli.lazy import LazyGroup
 from weft.cli.spelling import spell_as_the_terminal_can
-from weft.cli.streams import flush_output, is_of_output, open_closed_streams
+from weft.cli.streams import drop_output, flush_output, is_of_output, open_closed_streams
 from weft.errors import OUTPUT, CaseError, tell
 from weft.run.cores import from_launcher, share_cores
 from weft.run.interrupt import exit_on_interrupt
@@ -63,7 +63,10 @@ def main() -> None:
     except (click.ClickException, CaseError, click.exceptions.Abort) as error:
         fail(error, usage_text(error), 2, ranks)
     except OSError as error:
-        place = OUTPUT if is_of_output(error) else error.filename
+        place = error.filename
+        if is_of_output(error):
+            drop_output()
+            place = OUTPUT
         fail(error, f"{place}: {error.strerror}" if place else "", 1, ranks)
     except Exception as error:
         fail(error, "", 1, ranks)

@@ -25,26 +25,28 @@ def open_closed_streams() -> None:
 
 
 def flush_output() -> None:
-    """Writes what stdout still holds; raises an OSError that names the stream if that fails.
-
-    The rest is then dropped: Python would otherwise try once more when it exits, and print an error of its own.
-    """
+    """Writes what stdout still holds; raises an OSError that names the stream if that fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        with contextlib.suppress(OSError, ValueError):  # a stream that a test has replaced has no number
-            null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, sys.stdout.fileno())
-            os.close(null)
         if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            drop_output()
             raise SystemExit(1) from None
         raise OSError(error.errno, error.strerror, OUTPUT) from None
 
 
+def drop_output() -> None:
+    """Drops what stdout still holds: Python would try once more when it exits, and print an error of its own."""
+    with contextlib.suppress(OSError, ValueError):  # a stream that a test has replaced has no number
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
 def is_of_output(error: OSError) -> bool:
-    """Whether an error that names no file is that of writing to stdout: whether that fails again."""
+    """Whether an error is that of writing to stdout: if it names no file, whether that fails again."""
     if error.filename is not None:
-        return False
+        return bool(error.filename == OUTPUT)
     try:
         os.write(sys.stdout.fileno(), b"\n")
     except OSError as again:
