@@ -97,12 +97,15 @@ def measure_bandwidth(device: Device, size: int = 0) -> float:
     OpenMP threads of this process take part. Ranks that share a memory should measure at the same time and add their
     results. Source: Chalmers et al., "hipBone", section 4.
     """
+    return float(_weft.device.measure_bandwidth(device, size or asked_bandwidth_bytes()))
+
+
+def asked_bandwidth_bytes() -> int:
+    """The value of WEFT_BANDWIDTH_BYTES; 0 if it is not set. Raises ValueError if it is no number of bytes."""
     asked = os.environ.get("WEFT_BANDWIDTH_BYTES", "")
-    if size == 0 and asked:
-        if not asked.isdecimal():
-            raise ValueError(f"WEFT_BANDWIDTH_BYTES is '{asked}'; allowed: a number of bytes")
-        size = int(asked)
-    return float(_weft.device.measure_bandwidth(device, size))
+    if asked and not asked.isdecimal():
+        raise ValueError(f"WEFT_BANDWIDTH_BYTES is '{asked}'; allowed: a number of bytes")
+    return int(asked or 0)
 
 
 def measure_irregular_read(device: Device, size: int = 0) -> float:

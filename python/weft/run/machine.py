@@ -172,9 +172,12 @@ def rates_beside(device: Device, precision: str, comm: MPI.Intracomm) -> Rates |
     where less than twice the memory of the measurement is free, and for a wrong WEFT_BANDWIDTH_BYTES. (collective)"""
     from weft import mpi
 
-    asked = os.environ.get("WEFT_BANDWIDTH_BYTES", "") or str(LARGEST_BANDWIDTH_BYTES)
-    usable = comm.allreduce(asked.isdecimal() and device.is_host, MPI.LAND)
-    if not usable or mpi.free_bytes_per_rank(device, comm) < comm.allreduce(2 * int(asked), MPI.MAX):
+    try:
+        size = weft.device.asked_bandwidth_bytes() or LARGEST_BANDWIDTH_BYTES
+    except ValueError:
+        size = 0
+    usable = comm.allreduce(size > 0 and device.is_host, MPI.LAND)
+    if not usable or mpi.free_bytes_per_rank(device, comm) < comm.allreduce(2 * size, MPI.MAX):
         return None
     return rates(device, precision, comm)
 
