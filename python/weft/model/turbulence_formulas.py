@@ -69,12 +69,12 @@ def step_flops(points: Sequence[int], dealiasing: str, scheme: str, scalars: int
 def step_bytes(points: Sequence[int], dealiasing: str, scheme: str, scalars: int, word: int) -> Formula:
     """Bytes of a step whose fields pass through memory once per pass: y; then z, x and z; then y with the update.
 
-    `word`: bytes per real number. Between passes a field is its columns along y. Of I fields that are transformed
-    backward and S forward along y, the first pass writes I (and reads them, but for the solution), the second reads I
-    and writes S, and the third reads S and writes the I of the next substep. The solution and the partial sums of RK4
-    are kept modes only. The solution is read once before the first substep. Then RK2 reads and writes it in each
-    substep; RK4 reads solution and sums and writes the sums, except that the first substep reads no sums, and that the
-    last reads sums and writes the solution.
+    `word`: bytes per real number. Between passes, the columns along y of a field are stored. Of I fields that are
+    transformed backward and S forward along y, the first pass writes I (and reads them, but for the solution), the
+    second reads I and writes S, and the third reads S and writes the I of the next substep. Of the solution and the
+    partial sums of RK4, only the kept modes are stored. The solution is read once before the first substep. Then RK2
+    reads and writes it in each substep; RK4 reads solution and sums and writes the sums, except that the first substep
+    reads no sums, and that the last reads sums and writes the solution.
     """
     inverse, _, spectral = fields(scalars)
     left, substeps = kept(points, dealiasing), SUBSTEPS[scheme]
