@@ -12,15 +12,18 @@
 namespace weft::machine_code {
 
 class GlobalMemory {
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max(), several_blocks = none - 1;
+  static constexpr std::uint16_t several_warps = std::numeric_limits<std::uint16_t>::max();
+
  public:
-  struct Who {
-    std::uint32_t block = 0;
+  struct Access {
+    std::uint32_t block = none;
     std::uint16_t barriers = 0, thread = 0;  // `barriers`: of the block so far, modulo 2^16
   };
 
   // nullptr, or what is wrong with an access of 4, 8 or 16 bytes; if the text ends with "of", `other` is the other
   // thread, which is of the same block. `constant`: through a cache that does not see the launch's own writes.
-  const char* read(std::uint64_t address, unsigned bytes, Who who, bool constant, unsigned& other) {
+  const char* read(std::uint64_t address, unsigned bytes, Access who, bool constant, unsigned& other) {
     for (std::uint64_t word = address / 4; word < (address + bytes) / 4; ++word) {
       Word& used = at(word);
       if (used.writer.block != none) {
@@ -32,7 +35,7 @@ class GlobalMemory {
     }
     return nullptr;
   }
-  const char* write(std::uint64_t address, unsigned bytes, Who who, bool atomic, unsigned& other) {
+  const char* write(std::uint64_t address, unsigned bytes, Access who, bool atomic, unsigned& other) {
     for (std::uint64_t word = address / 4; word < (address + bytes) / 4; ++word) {
       Word& used = at(word);
       if (used.reader.block != none) {
@@ -51,34 +54,29 @@ class GlobalMemory {
   }
 
  private:
-  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max(), several_blocks = none - 1;
-  static constexpr std::uint16_t several_warps = std::numeric_limits<std::uint16_t>::max();
   static constexpr std::uint64_t words = 512;  // of a page
 
-  // The last access, or all since the last barrier if they are of several warps, or all if they are of several blocks.
-  struct Access {
-    std::uint32_t block = none;
-    std::uint16_t barriers = 0, thread = 0;
-  };
+  // The last accesses; or all since the last barrier if they are of several warps, or all if they are of several
+  // blocks.
   struct Word {
     Access writer, reader;
     bool atomic = false;  // the last writes
   };
 
-  static bool apart(const Access& first, Who who, unsigned& other) {
+  static bool apart(const Access& first, Access who, unsigned& other) {
     if (first.barriers != who.barriers) return false;
     if (first.thread != several_warps && first.thread / 32 == who.thread / 32) return false;
     other = first.thread == several_warps ? 0 : first.thread;
     return true;
   }
-  static void note(Access& last, Who who) {
+  static void note(Access& last, Access who) {
     const bool first = last.block == none;
     if (!first && last.block != who.block) {
       last.block = several_blocks;
     } else if (!first && last.barriers == who.barriers && last.thread / 32 != who.thread / 32) {
       last.thread = several_warps;
     } else {
-      last = {who.block, who.barriers, who.thread};
+      last = who;
     }
   }
   Word& at(std::uint64_t word) {

@@ -509,9 +509,8 @@ void Grid::check_shared(bool writes, bool atomic, std::uint64_t address, unsigne
 
 void Grid::check_global(const Instruction& i, std::uint64_t address, int lane) {
   if (i.bytes < 4) return;  // not followed
-  const unsigned thread = lanes * warp_->index + static_cast<unsigned>(lane);
-  const GlobalMemory::Who who{static_cast<std::uint32_t>(counters_.blocks), static_cast<std::uint16_t>(barriers_),
-                              static_cast<std::uint16_t>(thread)};
+  const GlobalMemory::Access who{static_cast<std::uint32_t>(counters_.blocks), static_cast<std::uint16_t>(barriers_),
+                                 static_cast<std::uint16_t>(now(lane).thread)};
   unsigned other = 0;
   const bool writes = i.op == Op::store || i.op == Op::atomic;
   const char* problem = writes ? global_.write(address, i.bytes, who, i.op == Op::atomic, other)
