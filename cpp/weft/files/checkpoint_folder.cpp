@@ -67,6 +67,14 @@ std::vector<Found> checkpoints_of(const fs::path& folder, const CheckpointKind& 
   return found;
 }
 
+// Takes away the name first: if this is interrupted, a folder without its file would count as a lost checkpoint.
+void remove_checkpoint(const fs::path& path) {
+  const fs::path removed = path.parent_path() / (std::string(prefix) + "removed");
+  fs::remove_all(removed);
+  fs::rename(path, removed);
+  fs::remove_all(removed);
+}
+
 }  // namespace
 
 std::string write_checkpoint_folder(const std::string& folder, const CheckpointKind& kind, std::int64_t step, int keep,
@@ -100,7 +108,7 @@ std::string write_checkpoint_folder(const std::string& folder, const CheckpointK
     fs::remove_all(replaced);
     const std::vector<Found> found = checkpoints_of(folder, kind);
     for (std::size_t i = static_cast<std::size_t>(std::max(1, keep)); i < found.size(); ++i)
-      fs::remove_all(found[i].path);
+      remove_checkpoint(found[i].path);
   });
   return path.string();
 }
