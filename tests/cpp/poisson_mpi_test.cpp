@@ -252,6 +252,34 @@ TEST(PoissonCg, JacobiNeedsTheSameStepsOnAnyRanksAndStorage) {
     expect_same(history<double>(box(mpi::Comm()), options_for(4, storage), true), expected, 1e-9);
 }
 
+// With one all-reduce per iteration, alpha and beta come from sums over vectors of the iteration before.
+TEST(PoissonCg, TheResidualIsThatOfTheSolutionAndItsToleranceNeedsTheSameStepsOnAnyRanks) {
+  for (const Storage storage : {Storage::assembled, Storage::scattered}) {
+    for (const bool jacobi : {false, true}) {
+      const auto solve = [&](const mesh::Mesh& mesh) {
+        const auto op = poisson::make_operator<double>(mesh, options_for(4, storage));
+        const device::Array<double> inverse = jacobi ? op->inverse_diagonal() : device::Array<double>();
+        solver::System<double> system = op->system();
+        system.inverse_diagonal = inverse.data();
+        solver::ConjugateGradients<double> cg(system, op->options().device, op->comm());
+        device::Stream stream(op->options().device);
+        const std::vector<double> rhs = noise_vector(*op, 5);
+        const device::Array<double> b = vector_of(*op, rhs);
+        device::Array<double> x = vector_of(*op, {});
+        auto result = cg.solve(b.data(), x.data(), true, {.max_iterations = 400, .tolerance = 1e-10}, stream);
+        std::vector<double> rest = x.download();
+        rest.resize(op->unknowns());
+        rest = applied(*op, rest);
+        for (std::size_t i = 0; i < rest.size(); ++i) rest[i] = rhs[i] - rest[i];
+        EXPECT_NEAR(std::sqrt(dot(*op, rest, rest)), result.residuals.back(), 1e-13 * result.residuals.front());
+        EXPECT_TRUE(result.converged);
+        return result.iterations;
+      };
+      EXPECT_NEAR(solve(box(mpi::Comm())), solve(box(mpi::Comm::self())), 1);
+    }
+  }
+}
+
 TEST(PoissonCg, RepeatsBitForBit) {
   const mesh::Mesh mesh = box(mpi::Comm());
   for (const Storage storage : {Storage::assembled, Storage::scattered}) {
@@ -325,6 +353,17 @@ TEST(Cg, SolvesADiagonalSystemInAsManyStepsAsItHasEigenvalues) {
   EXPECT_EQ(result.iterations, 3);
   EXPECT_EQ(result.residuals.size(), 4u);
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(x[i], 1.0 / (1 + i % 3), 1e-13);
+}
+
+// The residual falls to rounding in one step, so r . z after it has to be computed from r.
+TEST(Cg, ConvergenceInOneStepSurvivesTheCancellationOfTheNextResidual) {
+  std::vector<double> x(4);
+  const auto result =
+      Diagonal({2, 2 - 2e-9, 2 + 2e-9, 2}).solve({1, 2, 3, 4}, {.max_iterations = 9, .tolerance = 1e-14}, &x);
+  EXPECT_TRUE(result.converged);
+  EXPECT_LE(result.iterations, 2);
+  EXPECT_NEAR(x[0], 0.5, 1e-15);
+  EXPECT_NEAR(x[1], 2 / (2 - 2e-9), 1e-14);
 }
 
 TEST(Cg, StartsFromTheGuess) {

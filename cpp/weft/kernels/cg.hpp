@@ -38,22 +38,7 @@ WEFT_KERNEL(cg_residual, cg_threads,
            partials);
 }
 
-// x += alpha p
-WEFT_KERNEL(cg_solution, cg_threads,
-            (long n, int rounds, const double* WEFT_RESTRICT scalars, const real* WEFT_RESTRICT p,
-             real* WEFT_RESTRICT x)) {
-  const real a = static_cast<real>(scalars[alpha]);
-  const long begin = static_cast<long>(WEFT_BLOCK) * rounds * cg_threads;
-  for (int k = 0; k < rounds; ++k) {
-    WEFT_THREADS(t, cg_threads) {
-      const long i = begin + k * cg_threads + t;
-      if (i < n) x[i] += a * p[i];
-    }
-  }
-}
-
-// x += a p unless x is null, then p = d r + b p. The two together, where no all-reduce is to be hidden between them,
-// take five words per entry instead of six.
+// x += a p unless x is null, then p = d r + b p.
 WEFT_FUNCTION void advance(int block, long n, int rounds, real a, real b, double lambda,
                            const real* WEFT_RESTRICT inverse_diagonal, const real* WEFT_RESTRICT r,
                            real* WEFT_RESTRICT x, real* WEFT_RESTRICT p, double* WEFT_RESTRICT squares) {
@@ -89,11 +74,66 @@ WEFT_KERNEL(cg_update, cg_threads,
           inverse_diagonal, r, x, p, squares);
 }
 
-// The local sums only, for the all-reduce: sums[0 .. kinds).
+// Several ranks, where the host finds alpha and beta from sums over all of them. x += a p; r -= a_r Ap; p = d r + b p:
+// what one iteration still has to do, and the next one first. a_r is a, or 0 if r is up to date.
+WEFT_KERNEL(cg_step, cg_threads,
+            (long n, int rounds, real a, real a_r, real b, const real* WEFT_RESTRICT ap,
+             const real* WEFT_RESTRICT inverse_diagonal, real* WEFT_RESTRICT x, real* WEFT_RESTRICT r,
+             real* WEFT_RESTRICT p)) {
+  const long begin = static_cast<long>(WEFT_BLOCK) * rounds * cg_threads;
+  for (int k = 0; k < rounds; ++k) {
+    WEFT_THREADS(t, cg_threads) {
+      const long i = begin + k * cg_threads + t;
+      if (i < n) {
+        const real direction = p[i], next = r[i] - a_r * ap[i];
+        x[i] += a * direction;
+        r[i] = next;
+        p[i] = (inverse_diagonal == nullptr ? next : inverse_diagonal[i] * next) + b * direction;
+      }
+    }
+  }
+}
+
+// partials[kind * blocks + block]: the sums of w r r, of w r d r unless d is null, of w Ap d r and of w Ap d Ap.
+WEFT_KERNEL(cg_products, cg_threads,
+            (long n, long blocks, int rounds, const real* WEFT_RESTRICT r, const real* WEFT_RESTRICT ap,
+             const real* WEFT_RESTRICT inverse_diagonal, const real* WEFT_RESTRICT weights,
+             double* WEFT_RESTRICT partials)) {
+  WEFT_SHARED(double, shared[4][cg_threads]);
+  double rr[WEFT_SLOTS(cg_threads)] = {}, rz[WEFT_SLOTS(cg_threads)] = {};
+  double vz[WEFT_SLOTS(cg_threads)] = {}, vv[WEFT_SLOTS(cg_threads)] = {};
+  const long begin = static_cast<long>(WEFT_BLOCK) * rounds * cg_threads;
+  for (int k = 0; k < rounds; ++k) {
+    WEFT_THREADS(t, cg_threads) {
+      const long i = begin + k * cg_threads + t;
+      if (i < n) {
+        const double of_r = static_cast<double>(r[i]), of_v = static_cast<double>(ap[i]);
+        const double w = weights == nullptr ? 1.0 : static_cast<double>(weights[i]);
+        const double d = inverse_diagonal == nullptr ? 1.0 : static_cast<double>(inverse_diagonal[i]);
+        rr[WEFT_SLOT(t)] += w * of_r * of_r;
+        rz[WEFT_SLOT(t)] += w * d * of_r * of_r;
+        vz[WEFT_SLOT(t)] += w * d * of_v * of_r;
+        vv[WEFT_SLOT(t)] += w * d * of_v * of_v;
+      }
+    }
+  }
+  double* sums = partials + WEFT_BLOCK;
+  block_sum<cg_threads>(rr, shared[0], sums);
+  if (inverse_diagonal != nullptr) {
+    sums += blocks;
+    block_sum<cg_threads>(rz, shared[1], sums);
+  }
+  block_sum<cg_threads>(vz, shared[2], sums + blocks);
+  block_sum<cg_threads>(vv, shared[3], sums + 2 * blocks);
+}
+
+// The local sums only, for the all-reduce: sums[0] that of the first `products` partial sums, sums[1 .. kinds] those of
+// the `kinds` times `count` that follow.
 WEFT_KERNEL(cg_sums, cg_threads,
-            (long count, int kinds, const double* WEFT_RESTRICT partials, double* WEFT_RESTRICT sums)) {
-  WEFT_SHARED(double, shared[2][cg_threads]);
-  sum_partials(count, kinds, partials, shared, sums);
+            (long products, long count, int kinds, const double* WEFT_RESTRICT partials, double* WEFT_RESTRICT sums)) {
+  WEFT_SHARED(double, shared[5][cg_threads]);
+  sum_partials(products, 1, partials, shared, sums);
+  sum_partials(count, kinds, partials + products, shared + 1, sums + 1);
 }
 
 // The new residual, and the next entry (r . r, p . Ap) of the history, whose length so far is history[0].

@@ -15,7 +15,7 @@ constexpr int sum_unroll = 8;
 constexpr int alpha = 0, beta = 1, rho = 2, curvature = 3, residual = 4, norm_scale = 5, target = 6, reached = 7;
 constexpr int next_rho = 8;  // as kernels that read rho in every block cannot write it
 
-// sums[s] = sum of partials[s][0 .. count) for s < kinds (1 or 2), one block
+// sums[s] = sum of partials[s][0 .. count) for s < kinds (at most 4), one block
 WEFT_FUNCTION void sum_partials(long count, int kinds, const double* partials, double (*shared)[cg_threads],
                                 double* sums) {
   for (int s = 0; s < kinds; ++s) {

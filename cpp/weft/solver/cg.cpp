@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <limits>
+#include <utility>
 
 #include "weft/device/vector.hpp"
+#include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
 namespace {
@@ -15,6 +17,7 @@ enum Scalar { alpha, beta, rho, curvature, residual, norm_scale, target, reached
 // is smaller, since nothing is known about its convergence yet.
 constexpr int batch = 16, first_batch = 4;
 constexpr int history_size = 1 + 2 * batch;
+constexpr int most_sums = 5;
 constexpr int entries_per_thread = 16, entries_if_small = 4;  // see System::small_unknowns
 constexpr std::int64_t gather_chunk = 1024;                   // entries per block, as in kernels/gather_entries.hpp
 constexpr std::int64_t fold_chunk = 2048;                     // partial sums per block of cg_fold
@@ -51,25 +54,25 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       r_(device_, system_.entries),
       p_(device_, system_.entries),
       ap_(device_, system_.entries),
-      partials_(device_, product_sums_ + 2 * std::max(partial_sums_, gathers_ ? gather_blocks_ : 0)),
+      partials_(device_, product_sums_ + (most_sums - 1) * std::max(partial_sums_, gathers_ ? gather_blocks_ : 0)),
       folded_(device_, gathers_ ? pieces(product_sums_, fold_chunk) : 0),
-      local_sums_(device_, 2),
+      local_sums_(device_, most_sums),
       scalars_(device_, scalar_count),
       history_(device_, history_size),
-      host_(device_, device::Memory::host, (scalar_count + 2 + history_size) * sizeof(double)),
+      host_(device_, device::Memory::host, (scalar_count + most_sums + history_size) * sizeof(double)),
       host_scalars_(host_.as<double>()),
       host_sums_(host_scalars_ + scalar_count),
-      host_history_(host_sums_ + 2),
-      copied_(device_),
+      host_history_(host_sums_ + most_sums),
       copy_(device::vector_kernel<T>(*device_, "copy")),
       axpby_(device::vector_kernel<T>(*device_, "axpby")),
       dot_(device::vector_kernel<T>(*device_, "dot")),
       weighted_dot_(device::vector_kernel<T>(*device_, "weighted_dot")) {
   const auto kernel = [this](const char* name) { return device_->kernel<T>("cg", name); };
   residual_ = kernel("cg_residual");
-  solution_ = kernel("cg_solution");
   direction_ = kernel("cg_direction");
   update_ = kernel("cg_update");
+  step_ = kernel("cg_step");
+  products_ = kernel("cg_products");
   sums_ = kernel("cg_sums");
   alpha_ = kernel("cg_alpha");
   beta_ = kernel("cg_beta");
@@ -86,40 +89,16 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
   partials_.zero();
   scalars_.zero();
   history_.zero();
-  std::fill_n(host_scalars_, scalar_count + 2 + history_size, 0.0);
-  trace::Traffic wait;
-  wait.request = trace::fresh_request();
-  trace::Traffic start = wait;
-  start.group = comm_.group();
-  start.collective = "allreduce";
-  started_traffic_ = std::make_shared<const trace::Traffic>(start);
-  waited_traffic_ = std::make_shared<const trace::Traffic>(wait);
+  std::fill_n(host_scalars_, scalar_count + most_sums + history_size, 0.0);
 }
 
-// Copies the partial sums of the blocks to the host and adds them up over all ranks, overlapped with `meanwhile`: on a
-// GPU that work is enqueued before the host waits; on the host it runs during the all-reduce.
 template <class T>
-void ConjugateGradients<T>::all_sums(const double* partials, std::int64_t count, int kinds,
-                                     const std::function<void()>& meanwhile, device::Stream& stream) {
-  sums_(stream, 1, device::vector_shape, count, kinds, partials, local_sums_.data());
-  device_->copy(host_sums_, local_sums_.data(), kinds * sizeof(double), device::CopyKind::device_to_host, stream);
-  copied_.record(stream);
-  if (meanwhile && !device_->is_host()) meanwhile();
-  copied_.synchronize();
-  if (comm_.size() == 1) {
-    if (meanwhile && device_->is_host()) meanwhile();
-    return;
-  }
-  MPI_Request request;
-  {
-    trace::Span span("all-reduce", trace::Category::mpi, kinds * static_cast<std::int64_t>(sizeof(double)),
-                     &started_traffic_);
-    mpi::check(MPI_Iallreduce(MPI_IN_PLACE, host_sums_, kinds, MPI_DOUBLE, MPI_SUM, comm_.get(), &request),
-               "MPI_Iallreduce");
-  }
-  if (meanwhile && device_->is_host()) meanwhile();
-  trace::Span span("wait for all-reduce", trace::Category::mpi, 0, &waited_traffic_);
-  mpi::check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+const double* ConjugateGradients<T>::all_sums(int kinds, device::Stream& stream) {
+  sums_(stream, 1, device::vector_shape, product_sums_, partial_sums_, kinds, partials_.data(), local_sums_.data());
+  device_->copy(host_sums_, local_sums_.data(), (1 + kinds) * sizeof(double), device::CopyKind::device_to_host, stream);
+  stream.synchronize();
+  if (comm_.size() > 1) comm_.sum(host_sums_, 1 + kinds);
+  return host_sums_;
 }
 
 template <class T>
@@ -128,32 +107,34 @@ void ConjugateGradients<T>::store_scalars(device::Stream& stream) {
                 stream);
 }
 
-// r = b - A x, p = d r, rho and r . r.
+// r = b - A x and p = 0; A p is finite.
 template <class T>
 void ConjugateGradients<T>::start(const T* b, T* x, bool zero_guess, device::Stream& stream) {
   const long n = system_.unknowns;
-  const double lambda = system_.summand_lambda;
   copy_(stream, vector_blocks_, device::vector_shape, n, b, r_.data());
   if (zero_guess) {
     device_->fill_zero(x, system_.entries * sizeof(T), stream);
+    device_->fill_zero(ap_.data(), ap_.bytes(), stream);
   } else {
     copy_(stream, vector_blocks_, device::vector_shape, n, x, p_.data());
     system_.apply(p_.data(), ap_.data(), stream);
     axpby_(stream, vector_blocks_, device::vector_shape, n, -1, ap_.data(), 1, r_.data());
   }
-  // With alpha = beta = 0, the kernels of an iteration leave r unchanged, set p = d r and compute both sums, provided
-  // that A p and p are finite.
-  if (zero_guess) device_->fill_zero(ap_.data(), ap_.bytes(), stream);
   device_->fill_zero(p_.data(), p_.bytes(), stream);
+}
+
+// p = d r, rho and r . r: with alpha = beta = 0, the kernels of an iteration leave r unchanged and compute these.
+template <class T>
+void ConjugateGradients<T>::start_alone(StoppingRule& rule, device::Stream& stream) {
   std::fill_n(host_scalars_, static_cast<int>(scalar_count), 0.0);
   store_scalars(stream);
   update_residual(stream);
-  direction_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), lambda, system_.inverse_diagonal,
-             r_.data(), p_.data(), squares());
-  all_sums(norms(), partial_sums_, kinds_, nullptr, stream);
-  host_scalars_[residual] = host_sums_[0];
-  host_scalars_[rho] = host_scalars_[next_rho] = host_sums_[kinds_ - 1];
-  store_scalars(stream);
+  direction_(stream, blocks_, device::vector_shape, system_.unknowns, rounds_, scalars_.data(), system_.summand_lambda,
+             system_.inverse_diagonal, r_.data(), p_.data(), squares());
+  const double* norms = all_sums(kinds_, stream) + 1;
+  host_scalars_[residual] = norms[0];
+  host_scalars_[rho] = host_scalars_[next_rho] = norms[kinds_ - 1];
+  rule.take(std::sqrt(norms[0]));
 }
 
 template <class T>
@@ -175,27 +156,6 @@ template <class T>
 void ConjugateGradients<T>::update_residual(device::Stream& stream) {
   residual_(stream, blocks_, device::vector_shape, system_.unknowns, partial_sums_, rounds_, scalars_.data(),
             ap_.data(), system_.inverse_diagonal, system_.weights, r_.data(), norms());
-}
-
-template <class T>
-void ConjugateGradients<T>::iterate(T* x, device::Stream& stream) {
-  const long n = system_.unknowns;
-  direction_product(stream);
-  all_sums(partials_.data(), product_sums_, 1, nullptr, stream);
-  host_scalars_[curvature] = host_sums_[0];
-  host_scalars_[alpha] = host_scalars_[curvature] > 0 ? host_scalars_[rho] / host_scalars_[curvature] : 0;
-  store_scalars(stream);
-  update_residual(stream);
-  all_sums(
-      norms(), partial_sums_, kinds_,
-      [&] { solution_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), p_.data(), x); }, stream);
-  const double next = host_sums_[kinds_ - 1];
-  host_scalars_[residual] = host_sums_[0];
-  host_scalars_[beta] = host_scalars_[rho] > 0 ? next / host_scalars_[rho] : 0;
-  host_scalars_[rho] = next;
-  store_scalars(stream);
-  direction_(stream, blocks_, device::vector_shape, n, rounds_, scalars_.data(), 0, system_.inverse_diagonal, r_.data(),
-             p_.data(), nullptr);
 }
 
 template <class T>
@@ -287,18 +247,51 @@ void ConjugateGradients<T>::solve_alone(T* x, StoppingRule& rule, const SolveOpt
   }
 }
 
+// All sums of an iteration share an all-reduce, after A p: those of p . A p, and with v = A p and z = d r, r . r, r . z,
+// z . v and v . d v. The next r . z follows from them before r is updated. r . r is the residual that is reported, so
+// nothing drifts.
+template <class T>
+void ConjugateGradients<T>::solve_together(T* x, StoppingRule& rule, const SolveOptions& options,
+                                           device::Stream& stream) {
+  const long n = system_.unknowns;
+  const T* const d = system_.inverse_diagonal;
+  // If the next r . z is below this fraction of r . z, its recurrence has lost a quarter of the digits, and it is
+  // computed from r.
+  const double cancels = std::pow(static_cast<double>(std::numeric_limits<T>::epsilon()), 0.25);
+  double alpha_of_x = 0, alpha_of_r = 0, beta_of_p = 0;
+  for (int iteration = 0;; ++iteration) {
+    step_(stream, blocks_, device::vector_shape, n, rounds_, alpha_of_x, alpha_of_r, beta_of_p, ap_.data(), d, x,
+          r_.data(), p_.data());
+    if (iteration < options.max_iterations) direction_product(stream);
+    products_(stream, blocks_, device::vector_shape, n, partial_sums_, rounds_, r_.data(), ap_.data(), d,
+              system_.weights, norms());
+    const double* sums = all_sums(kinds_ + 2, stream);
+    const double pv = sums[0], rr = sums[1], rz = sums[kinds_], zv = sums[kinds_ + 1], vdv = sums[kinds_ + 2];
+    if (rule.take(std::sqrt(rr))) return;
+    rule.require_positive(pv);
+    alpha_of_x = alpha_of_r = rz / pv;
+    double next = rz - 2 * alpha_of_x * zv + alpha_of_x * alpha_of_x * vdv;
+    if (!(next > cancels * rz)) {
+      host_scalars_[alpha] = std::exchange(alpha_of_r, 0);
+      store_scalars(stream);
+      update_residual(stream);
+      next = all_sums(kinds_, stream)[kinds_];
+    }
+    beta_of_p = rz > 0 ? next / rz : 0;
+  }
+}
+
 template <class T>
 SolveResult ConjugateGradients<T>::solve(const T* b, T* x, bool zero_guess, const SolveOptions& options,
                                          device::Stream& stream) {
   StoppingRule rule(options);
   const trace::Span span("cg", trace::Category::cpu);
   start(b, x, zero_guess, stream);
-  rule.take(std::sqrt(host_scalars_[residual]));
-  if (comm_.size() == 1) solve_alone(x, rule, options, stream);
-  while (!rule.ended()) {  // several ranks
-    iterate(x, stream);
-    rule.require_positive(host_scalars_[curvature]);
-    rule.take(std::sqrt(host_scalars_[residual]));
+  if (comm_.size() == 1) {
+    start_alone(rule, stream);
+    solve_alone(x, rule, options, stream);
+  } else {
+    solve_together(x, rule, options, stream);
   }
   stream.synchronize();
   return rule.result();

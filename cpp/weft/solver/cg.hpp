@@ -1,5 +1,5 @@
-// Conjugate gradients: Algorithm 1 of hipBone, with its kernel fusions and its overlapped all-reduce, and Jacobi
-// preconditioning.
+// Conjugate gradients: Algorithm 1 of hipBone with its kernel fusions, and Jacobi preconditioning. On several ranks the
+// sums of an iteration share one all-reduce (as in poisson/merged_cg.hpp).
 //
 // The solver knows nothing about the operator. Vectors are in device memory. Sums are in double precision, in an order
 // independent of the number of host threads, so that runs on the same ranks are bit-identical.
@@ -17,7 +17,6 @@
 #include "weft/mpi/comm.hpp"
 #include "weft/solver/stopping.hpp"
 #include "weft/solver/system.hpp"
-#include "weft/trace/recorder.hpp"
 
 namespace weft::solver {
 
@@ -36,10 +35,11 @@ class ConjugateGradients {
 
  private:
   void start(const T* b, T* x, bool zero_guess, device::Stream& stream);
-  void iterate(T* x, device::Stream& stream);        // any number of ranks; scalars pass through the host
+  void start_alone(StoppingRule& rule, device::Stream& stream);
   void iterate_alone(T* x, device::Stream& stream);  // one rank; nothing waits for the host
   void iterate_alone(int count, T* x, const std::function<void()>& one, device::Stream& stream);
   void solve_alone(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
+  void solve_together(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
   void direction_product(device::Stream& stream);  // A p and the partial sums of p . A p, at the start of partials_
   void update_residual(device::Stream& stream);
   double* norms() { return partials_.data() + product_sums_; }  // the partial sums of the residual update
@@ -47,8 +47,8 @@ class ConjugateGradients {
     return gathers_ && system_.summand_lambda != 0 ? partials_.data() + system_.summand_partials : nullptr;
   }
   std::int64_t residual_sums() const { return gathers_ ? gather_blocks_ : partial_sums_; }
-  void all_sums(const double* partials, std::int64_t count, int kinds, const std::function<void()>& meanwhile,
-                device::Stream& stream);
+  // The sums over all ranks of the product's partial sums and of `kinds` times partial_sums_ at norms(), on the host.
+  const double* all_sums(int kinds, device::Stream& stream);
   void store_scalars(device::Stream& stream);
 
   System<T> system_;
@@ -66,9 +66,7 @@ class ConjugateGradients {
   device::Array<T> r_, p_, ap_;
   device::Array<double> partials_, folded_, local_sums_, scalars_, history_;
   device::Buffer host_;
-  double *host_scalars_, *host_sums_, *host_history_;                       // within pinned_
-  std::shared_ptr<const trace::Traffic> started_traffic_, waited_traffic_;  // of the all-reduce, for the recorder
-  device::Event copied_;
+  double *host_scalars_, *host_sums_, *host_history_;  // within host_
   std::optional<device::Graph> batch_graph_, single_graph_;  // the iterations on one rank, recorded for this x and
   std::pair<const T*, const void*> recorded_for_;            // this work space
   device::Kernel<long, const T*, T*> copy_;
@@ -76,10 +74,11 @@ class ConjugateGradients {
   device::Kernel<long, const T*, const T*, double*> dot_;
   device::Kernel<long, const T*, const T*, const T*, double*> weighted_dot_;
   device::Kernel<long, long, int, const double*, const T*, const T*, const T*, T*, double*> residual_;
-  device::Kernel<long, int, const double*, const T*, T*> solution_;
   device::Kernel<long, int, const double*, double, const T*, const T*, T*, double*> direction_;
   device::Kernel<long, int, const double*, double, const T*, const T*, T*, T*, double*> update_;
-  device::Kernel<long, int, const double*, double*> sums_;
+  device::Kernel<long, int, T, T, T, const T*, const T*, T*, T*, T*> step_;
+  device::Kernel<long, long, int, const T*, const T*, const T*, const T*, double*> products_;
+  device::Kernel<long, long, int, const double*, double*> sums_;
   device::Kernel<long, const double*, double*> alpha_;
   device::Kernel<long, int, const double*, double*, double*> beta_;
   device::Kernel<long, long, int, long, const double*, double*, const T*, const T*, const T*, T*, double*>

@@ -213,8 +213,8 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
         _add_geometry(count, size, method)
         return count.formula()
     _add_operator(count, size, method)
-    # Vectors read or written: 2 for p . Ap unless the gather computes it; 3 for the update of r and r . r; 6 for the
-    # updates of x and p, or 5 in one pass if there is no all-reduce to hide.
+    # Vectors read or written: 2 for p . Ap unless the gather computes it; on one rank 3 for the update of r and r . r,
+    # and 5 for those of x and p; on several 7 for all updates, and 2 for the other sums.
     in_gather = method.kernels == "portable" and method.storage == "assembled" and not method.screened
     products = size.order >= 3 or method.geometry == "stored"  # Operator::summand_partials
     if in_gather and products and method.ranks == 1:
@@ -224,7 +224,7 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
         count.add((2 + p + 5 + 2 * jacobi) * w + 4, size.dofs, "N_G")
         return count.formula()
     screening = 4 if method.screened else 0  # c and x are read, A x is read and written
-    vectors = screening + (0 if in_gather else 2) + 3 + (5 if method.ranks == 1 else 6) + 2 * jacobi
+    vectors = screening + (0 if in_gather else 2) + (8 if method.ranks == 1 else 9) + 2 * jacobi
     if method.storage == "scattered":
         count.add(2 * w + 4, *_surface(size))  # Z Z^T: values in and out, indices
         if method.masked:
@@ -264,14 +264,14 @@ def weft_operator_flops(size: Size, method: Method) -> Formula:
 
 
 def weft_iteration_flops(size: Size, method: Method) -> Formula:
-    """Operations per CG iteration of weft: the SIMD operator and 14 per DOF in merged CG, 10 in classic CG; those of
-    the portable kernels are the paper's. A screening term takes 2 more."""
+    """Operations per CG iteration of weft: the SIMD operator and 14 per DOF in merged CG and on several ranks, else
+    10; those of the portable kernels are the paper's. A screening term takes 2 more."""
     if method.kernels != "simd":
         paper = iteration_flops(size)
         if not method.screened:
             return paper
         return Formula(paper.value + 2 * size.dofs, f"{paper.text} + 2 N_G", paper.source)
-    operator, vectors = weft_operator_flops(size, method), 14 if method.algorithm == "merged" else 10
+    operator, vectors = weft_operator_flops(size, method), 14 if method.algorithm == "merged" or method.ranks > 1 else 10
     vectors += 2 if method.screened else 0
     text = operator.text.replace("2 N_G", f"{2 + vectors} N_G")
     return Formula(operator.value + vectors * size.dofs, text, operator.source)
