@@ -113,14 +113,31 @@ TEST_F(Launches, AnIterationOfCgOnOneGpuRunsFiveOrSixKernelsAndThreeOnFewUnknown
   }
 }
 
-TEST_F(Launches, AnIterationOfCgOnSeveralGpusWaitsOncePerExchangeByMpiAndOnceForItsSums) {
+// One wait is for the sums and for packing copies of A p, the other for packing the sums of shared entries.
+TEST_F(Launches, AnIterationOfCgOnSeveralGpusWaitsTwiceByMpiAndOnceByIpc) {
   if (mpi::Comm().size() == 1) GTEST_SKIP() << "there is no exchange on one rank";
-  for (const auto& [path, waits] : {std::pair{"staged", 2 + 1}, {"ipc", 0 + 1}}) {
+  for (const auto& [path, waits] : {std::pair{"staged", 2}, {"ipc", 1}}) {
     Problem problem(path);
     const Counts few = counted(gpu, [&] { problem.cg(4); }), many = counted(gpu, [&] { problem.cg(20); });
     EXPECT_EQ((many - few).waits, 16 * waits) << path;
-    EXPECT_EQ((many - few).launches, 16 * 10) << path;
+    EXPECT_EQ((many - few).launches, 16 * 11) << path;
   }
+}
+
+// All elements of an iteration are enqueued between its two waits, and so compute while the messages travel.
+TEST_F(Launches, CgOnSeveralGpusEnqueuesAllElementsBeforeTheHostWaitsForThePackingOfTheirSums) {
+  if (mpi::Comm().size() == 1) GTEST_SKIP() << "there is no exchange on one rank";
+  Problem problem("staged");
+  problem.cg(1);
+  std::vector<int> waits;
+  gpu->prepare = [&, prepare = gpu->prepare](const FakeLaunch& launch) {
+    if (launch.name.starts_with("poisson_")) waits.push_back(gpu->waits);
+    return prepare(launch);
+  };
+  problem.cg(3);
+  device::find_fake_gpu("cuda");  // sets `prepare` as it was
+  ASSERT_EQ(waits.size(), 3u * 3u);
+  for (std::size_t i = 0; i < waits.size(); ++i) EXPECT_EQ(waits[i], waits[0] + 2 * static_cast<int>(i / 3)) << i;
 }
 
 TEST_F(Launches, CgOnSeveralGpusFindsTheSameBitsOnEveryPath) {

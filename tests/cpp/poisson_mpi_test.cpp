@@ -94,8 +94,8 @@ std::vector<double> history(const mesh::Mesh& mesh, const poisson::Options& opti
                            .weights = op.weights(),
                            .inverse_diagonal = diagonal.data()};
   if (fused) {
-    system.apply_product = [&](T* x, T* y, double* product, device::Stream& stream) {
-      op.apply(x, y, product, stream);
+    system.apply_product = [&](T* x, T* y, double* product, const std::function<void()>& fill, device::Stream& stream) {
+      op.apply(x, y, product, stream, fill);
     };
     system.product_partials = op.product_partials();
   }
@@ -277,6 +277,29 @@ TEST(PoissonCg, TheResidualIsThatOfTheSolutionAndItsToleranceNeedsTheSameStepsOn
       };
       EXPECT_NEAR(solve(box(mpi::Comm())), solve(box(mpi::Comm::self())), 1);
     }
+  }
+}
+
+// CG on several ranks has an exchange in flight where a solve ends.
+TEST(PoissonCg, ASolveThatEndsEarlyOrWithAnErrorLeavesTheExchangeToTheNextOne) {
+  for (const int elements : {1, 4}) {  // per rank
+    const mesh::Mesh mesh = mesh::make_box({.counts = {elements * mpi::Comm().size(), 1, 1}}, mpi::Comm());
+    const auto op = poisson::make_operator<double>(mesh, options_for(4));
+    solver::ConjugateGradients<double> cg(op->system(), op->options().device, op->comm());
+    device::Stream stream(op->options().device);
+    std::vector<double> rhs = noise_vector(*op, 5);
+    const device::Array<double> b = vector_of(*op, rhs);
+    if (op->comm().rank() == 0 && !rhs.empty()) rhs[0] = std::numeric_limits<double>::quiet_NaN();
+    const device::Array<double> wrong = vector_of(*op, rhs);
+    device::Array<double> x = vector_of(*op, {});
+    const auto residuals = [&] {
+      return cg.solve(b.data(), x.data(), true, {.max_iterations = 200, .tolerance = 1e-6}, stream).residuals;
+    };
+    const auto expected = residuals();
+    EXPECT_LE(expected.back(), 1e-6 * expected.front());
+    EXPECT_EQ(residuals(), expected);
+    EXPECT_THROW(cg.solve(wrong.data(), x.data(), true, {.max_iterations = 9}, stream), mpi::CollectiveError);
+    EXPECT_EQ(residuals(), expected);
   }
 }
 

@@ -173,9 +173,9 @@ struct Channel::State {
     if (used) drained.wait_on(stream);
     ready.record(stream);
   }
-  void depart() {
+  void depart(bool packed = false) {
     if (!std::exchange(waiting, false)) return;
-    if (!device->is_host()) ready.synchronize();
+    if (!device->is_host() && !packed) ready.synchronize();
     for (const ByMpi& way : by_mpi) way.transfer().post();
     for (const ByMpi& way : by_mpi) way.transfer().start();
   }
@@ -278,7 +278,7 @@ void Channel::start(const void* from, device::Stream& stream) {
   s.begin(stream);
 }
 
-void Channel::depart() { state_->depart(); }
+void Channel::depart(bool packed) { state_->depart(packed); }
 
 void Channel::finish(device::Stream& stream) { state_->end(state_->arrived(), stream); }
 

@@ -49,8 +49,8 @@ class Channel {
   void start(const void* from, device::Stream& stream);
   // Sends the messages, unless start() has sent them already: on a GPU, MPI must first wait for the packing. Call it
   // once the work that hides the messages is on the stream. Otherwise finish() calls it, and then no other message
-  // overlaps with this one.
-  void depart();
+  // overlaps with this one. packed: the caller has waited for the packing.
+  void depart(bool packed = false);
   // Waits for the messages; later work on the stream sees all of receive(). std::logic_error if the channel is not
   // started.
   void finish(device::Stream& stream);

@@ -121,8 +121,8 @@ void Exchange<T>::start_halo(const T* x, device::Stream& stream) {
 }
 
 template <class T>
-void Exchange<T>::depart_halo() {
-  if (!state_->halo.trivial) state_->halo.channel->depart();
+void Exchange<T>::depart_halo(bool packed) {
+  if (!state_->halo.trivial) state_->halo.channel->depart(packed);
 }
 template <class T>
 void Exchange<T>::depart_gather() {

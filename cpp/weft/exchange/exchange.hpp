@@ -45,7 +45,7 @@ class Exchange {
   // Copies the owners' values to the halos of the other ranks. std::logic_error for a start without a finish, or vice
   // versa.
   void start_halo(const T* x, device::Stream& stream);
-  void depart_halo();
+  void depart_halo(bool packed = false);  // packed: the caller has waited for the stream since start_halo
   void finish_halo(T* x, device::Stream& stream);
   // Sends halo values to their owners, which combine them with their own values: the own value first, then by rank.
   void start_gather(const T* y, device::Stream& stream);

@@ -24,7 +24,7 @@ AnyOperator<T>::AnyOperator(const mesh::Mesh& mesh, const Options& options) : op
 }
 
 template <class T>
-void AnyOperator<T>::apply(T*, T*, double*, device::Stream&) {
+void AnyOperator<T>::apply(T*, T*, double*, device::Stream&, const std::function<void()>&) {
   throw std::logic_error("poisson: this operator does not compute inner products");
 }
 
@@ -38,10 +38,11 @@ solver::System<T> AnyOperator<T>::system() {
   solver::System<T> system;
   system.apply = [this](T* x, T* y, device::Stream& stream) { apply(x, y, stream); };
   system.product_partials = product_partials();
-  if (system.product_partials > 0)
-    system.apply_product = [this](T* x, T* y, double* product, device::Stream& stream) {
-      apply(x, y, product, stream);
-    };
+  if (system.product_partials > 0) {
+    system.apply_product = [this](T* x, T* y, double* product, const std::function<void()>& fill,
+                                  device::Stream& stream) { apply(x, y, product, stream, fill); };
+    system.copies = &space_->exchange();
+  }
   system.summands = [this](T* x, double* products, device::Stream& stream) { return summands(x, products, stream); };
   system.summand_partials = summand_partials();
   system.summand_lambda = summand_lambda();
@@ -130,7 +131,14 @@ template <class T>
 device::Array<T> AnyOperator<T>::inverse_diagonal() {
   std::vector<T> values = host_diagonal();
   for (T& value : values) value = value != T(0) ? T(1) / value : T(0);
-  return device::Array<T>(options_.device, values);
+  values.resize(entries());
+  device::Array<T> inverse(options_.device, values);
+  if (weights() == nullptr) {  // assembled storage
+    device::Stream stream(options_.device);
+    space_->fill_halo(inverse.data(), stream);
+    stream.synchronize();
+  }
+  return inverse;
 }
 
 template <class T>

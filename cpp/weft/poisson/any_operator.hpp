@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -31,8 +32,9 @@ class AnyOperator {
 
   virtual void apply(T* x, T* y, device::Stream& stream) = 0;  // y = A x (collective)
   // The same, and also x . A x: `product` [product_partials()] receives partial sums, whose total over all ranks is the
-  // product. Only if product_partials() > 0.
-  virtual void apply(T* x, T* y, double* product, device::Stream& stream);
+  // product. Only if product_partials() > 0. fill: null, or completes the copies of other ranks' entries in x; it is
+  // called when they are needed.
+  virtual void apply(T* x, T* y, double* product, device::Stream& stream, const std::function<void()>& fill = nullptr);
   virtual std::int64_t product_partials() { return 0; }
   // Everything of y = A x but the last sums, so that a solver can do these together with other work, and partial sums
   // of x . (A - lambda I) x: `products` [summand_partials()]. Only if summand_partials() > 0.
@@ -71,7 +73,8 @@ class AnyOperator {
   // [elements] in the mesh's order: the sum of M over the points of each element; or empty.
   const std::vector<double>& element_screening() const { return element_screening_; }
 
-  // The diagonal of A, [entries()], 0 from unknowns() on; and its inverse. (collective)
+  // The diagonal of A, [entries()], 0 from unknowns() on; and its inverse, with the copies of other ranks' entries.
+  // (collective)
   device::Array<T> diagonal();
   device::Array<T> inverse_diagonal();
 

@@ -77,13 +77,14 @@ solver::Summands<T> Operator<T>::summands(T* x, double* products, device::Stream
 template <class T>
 void Operator<T>::apply(T* x, T* y, int fields, device::Stream& stream) {
   if (fields < 1) throw std::invalid_argument("poisson: " + std::to_string(fields) + " fields; at least 1");
-  run(x, y, fields, nullptr, stream);
+  run(x, y, fields, nullptr, nullptr, stream);
   for (std::int64_t f = 0; f < fields; ++f)
     this->add_screening(x + f * this->entries(), y + f * this->entries(), stream);
 }
 
 template <class T>
-void Operator<T>::run(T* x, T* y, int fields, double* product, device::Stream& stream) {
+void Operator<T>::run(T* x, T* y, int fields, double* product, const std::function<void()>& fill,
+                      device::Stream& stream) {
   const trace::Span span("operator", trace::Category::cpu);
   if (simd_) {
     simd_->apply(x, y, fields, stream);
@@ -104,7 +105,10 @@ void Operator<T>::run(T* x, T* y, int fields, double* product, device::Stream& s
     else
       gather.with_product(rows, y, stream, x, lambda, owned ? product : product + gather.partials({0, rows.begin}));
   };
-  overlap(space, space::Vectors<T>{x, fields}, space::Vectors<T>{y, fields}, [] {}, part, [] {}, stream);
+  if (fill)
+    overlap_filling(space, space::Vectors<T>{y}, fill, part, stream);
+  else
+    overlap(space, space::Vectors<T>{x, fields}, space::Vectors<T>{y, fields}, [] {}, part, [] {}, stream);
 }
 
 template <class T>

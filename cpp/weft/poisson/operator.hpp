@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,7 +24,10 @@ class Operator final : public AnyOperator<T> {
   // Three launches overlap both exchanges (space/overlap.hpp).
   void apply(T* x, T* y, device::Stream& stream) override { apply(x, y, 1, stream); }
   // Portable kernels only.
-  void apply(T* x, T* y, double* product, device::Stream& stream) override { run(x, y, 1, product, stream); }
+  void apply(T* x, T* y, double* product, device::Stream& stream,
+             const std::function<void()>& fill = nullptr) override {
+    run(x, y, 1, product, fill, stream);
+  }
   std::int64_t product_partials() override;
   // On one rank, with portable kernels by columns or matrices and without a screening term.
   solver::Summands<T> summands(T* x, double* products, device::Stream& stream) override;
@@ -41,7 +45,7 @@ class Operator final : public AnyOperator<T> {
 
  private:
   void set_up();
-  void run(T* x, T* y, int fields, double* product, device::Stream& stream);
+  void run(T* x, T* y, int fields, double* product, const std::function<void()>& fill, device::Stream& stream);
 
   std::unique_ptr<SimdOperator<T>> simd_;
   T lambda_in_gather_ = 0;  // the part that portable kernels leave to Z^T

@@ -31,6 +31,37 @@ int expected(double before, double now, int count, double target) {
   return static_cast<int>(std::clamp(std::ceil(std::log(target / now) / each), 1.0, static_cast<double>(batch)));
 }
 
+// The exchange with which CG keeps copies up to date, or null.
+template <class T>
+exchange::Exchange<T>* kept_copies(const System<T>& system, int ranks) {
+  const bool kept = ranks > 1 && system.apply_product && system.copies != nullptr && !system.copies->trivial();
+  return kept ? system.copies : nullptr;
+}
+
+// An exchange of copies of v that may be in flight at the end of a solve, or where it ends with an error.
+template <class T>
+struct Flight {
+  exchange::Exchange<T>* copies;  // null: none
+  T* v;
+  device::Stream& stream;
+  bool under_way = false;
+
+  void begin() {
+    if (copies == nullptr) return;
+    copies->start_halo(v, stream);
+    under_way = true;
+  }
+  void end() {
+    if (std::exchange(under_way, false)) copies->finish_halo(v, stream);
+  }
+  ~Flight() {
+    try {
+      end();
+    } catch (const std::exception&) {  // the device or MPI is lost
+    }
+  }
+};
+
 }  // namespace
 
 template <class T>
@@ -42,6 +73,7 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       small_(!device_->is_host() && system_.unknowns <= system_.small_unknowns),
       rounds_(small_ ? entries_if_small : entries_per_thread),
       blocks_(pieces(system_.unknowns, std::int64_t{rounds_} * device::vector_shape.x)),
+      copies_(kept_copies(system_, comm.size())),
       partial_sums_(std::max<std::int64_t>(1, blocks_)),
       gathers_(comm.size() == 1 && system_.summand_partials > 0),
       gather_blocks_(pieces(system_.unknowns, gather_chunk)),
@@ -93,10 +125,11 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
 }
 
 template <class T>
-const double* ConjugateGradients<T>::all_sums(int kinds, device::Stream& stream) {
+const double* ConjugateGradients<T>::all_sums(int kinds, device::Stream& stream, const std::function<void()>& before) {
   sums_(stream, 1, device::vector_shape, product_sums_, partial_sums_, kinds, partials_.data(), local_sums_.data());
   device_->copy(host_sums_, local_sums_.data(), (1 + kinds) * sizeof(double), device::CopyKind::device_to_host, stream);
   stream.synchronize();
+  if (before) before();
   if (comm_.size() > 1) comm_.sum(host_sums_, 1 + kinds);
   return host_sums_;
 }
@@ -138,10 +171,10 @@ void ConjugateGradients<T>::start_alone(StoppingRule& rule, device::Stream& stre
 }
 
 template <class T>
-void ConjugateGradients<T>::direction_product(device::Stream& stream) {
+void ConjugateGradients<T>::direction_product(device::Stream& stream, const std::function<void()>& fill) {
   const long n = system_.unknowns;
   if (system_.apply_product) {
-    system_.apply_product(p_.data(), ap_.data(), partials_.data(), stream);
+    system_.apply_product(p_.data(), ap_.data(), partials_.data(), fill, stream);
     return;
   }
   system_.apply(p_.data(), ap_.data(), stream);
@@ -247,25 +280,48 @@ void ConjugateGradients<T>::solve_alone(T* x, StoppingRule& rule, const SolveOpt
   }
 }
 
-// All sums of an iteration share an all-reduce, after A p: those of p . A p, and with v = A p and z = d r, r . r, r . z,
-// z . v and v . d v. The next r . z follows from them before r is updated. r . r is the residual that is reported, so
-// nothing drifts.
+// All sums of an iteration share an all-reduce, after A p: those of p . A p, and with v = A p and z = d r, r . r, r .
+// z, z . v and v . d v. The next r . z follows from them before r is updated. r . r is the residual that is reported,
+// so nothing drifts.
+//
+// Copies of other ranks' entries of r and p are kept up to date with those of v. These are packed before the sums,
+// so that the host waits once for both, and arrive while the sums are added up and the first elements are
+// computed.
 template <class T>
 void ConjugateGradients<T>::solve_together(T* x, StoppingRule& rule, const SolveOptions& options,
                                            device::Stream& stream) {
   const long n = system_.unknowns;
   const T* const d = system_.inverse_diagonal;
+  T *const r = r_.data(), *const p = p_.data(), *const v = ap_.data();
   // If the next r . z is below this fraction of r . z, its recurrence has lost a quarter of the digits, and it is
   // computed from r.
   const double cancels = std::pow(static_cast<double>(std::numeric_limits<T>::epsilon()), 0.25);
   double alpha_of_x = 0, alpha_of_r = 0, beta_of_p = 0;
+  const auto step = [&](long begin, long count, double of_r) {
+    const std::int64_t blocks = pieces(count, std::int64_t{rounds_} * device::vector_shape.x);
+    step_(stream, blocks, device::vector_shape, count, rounds_, alpha_of_x, of_r, beta_of_p, v + begin,
+          d == nullptr ? nullptr : d + begin, x + begin, r + begin, p + begin);
+  };
+  Flight flight{copies_, v, stream};
+  std::function<void()> fill, depart;
+  if (copies_ != nullptr) {
+    copies_->start_halo(r, stream);
+    copies_->finish_halo(r, stream);
+    fill = [&] {
+      flight.end();
+      step(n, system_.entries - 1 - n, alpha_of_x);
+    };
+    depart = [&] { copies_->depart_halo(true); };
+  }
   for (int iteration = 0;; ++iteration) {
-    step_(stream, blocks_, device::vector_shape, n, rounds_, alpha_of_x, alpha_of_r, beta_of_p, ap_.data(), d, x,
-          r_.data(), p_.data());
-    if (iteration < options.max_iterations) direction_product(stream);
-    products_(stream, blocks_, device::vector_shape, n, partial_sums_, rounds_, r_.data(), ap_.data(), d,
-              system_.weights, norms());
-    const double* sums = all_sums(kinds_ + 2, stream);
+    step(0, n, alpha_of_r);
+    const bool last = iteration == options.max_iterations;
+    if (!last) {
+      direction_product(stream, fill);
+      flight.begin();
+    }
+    products_(stream, blocks_, device::vector_shape, n, partial_sums_, rounds_, r, v, d, system_.weights, norms());
+    const double* sums = all_sums(kinds_ + 2, stream, last ? nullptr : depart);
     const double pv = sums[0], rr = sums[1], rz = sums[kinds_], zv = sums[kinds_ + 1], vdv = sums[kinds_ + 2];
     if (rule.take(std::sqrt(rr))) return;
     rule.require_positive(pv);

@@ -40,7 +40,8 @@ class ConjugateGradients {
   void iterate_alone(int count, T* x, const std::function<void()>& one, device::Stream& stream);
   void solve_alone(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
   void solve_together(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
-  void direction_product(device::Stream& stream);  // A p and the partial sums of p . A p, at the start of partials_
+  // A p and the partial sums of p . A p, at the start of partials_. fill: see System::apply_product.
+  void direction_product(device::Stream& stream, const std::function<void()>& fill = nullptr);
   void update_residual(device::Stream& stream);
   double* norms() { return partials_.data() + product_sums_; }  // the partial sums of the residual update
   double* squares() {  // those of lambda p . p, which belong to p . A p; null if it has them without
@@ -48,25 +49,27 @@ class ConjugateGradients {
   }
   std::int64_t residual_sums() const { return gathers_ ? gather_blocks_ : partial_sums_; }
   // The sums over all ranks of the product's partial sums and of `kinds` times partial_sums_ at norms(), on the host.
-  const double* all_sums(int kinds, device::Stream& stream);
+  // `before` is called once the stream is done, before the all-reduce.
+  const double* all_sums(int kinds, device::Stream& stream, const std::function<void()>& before = nullptr);
   void store_scalars(device::Stream& stream);
 
   System<T> system_;
   std::shared_ptr<device::Device> device_;
   mpi::Comm comm_;
-  bool small_;                  // few enough unknowns for the kernels that save launches (one rank, on a GPU)
-  int rounds_;                  // entries per thread of the kernels of CG
-  std::int64_t blocks_;         // of these kernels
-  std::int64_t partial_sums_;   // number of their partial sums: blocks_, or a single zero on a rank without unknowns
-  bool gathers_;                // r is updated with the summands of A p
-  std::int64_t gather_blocks_;  // of the kernels that do so
-  std::int64_t vector_blocks_;  // of kernels/vector.hpp
-  std::int64_t product_sums_;   // number of partial sums of p . A p
-  int kinds_;                   // number of sums after the residual update: r . r, and r . d r if preconditioned
+  bool small_;                     // few enough unknowns for the kernels that save launches (one rank, on a GPU)
+  int rounds_;                     // entries per thread of the kernels of CG
+  std::int64_t blocks_;            // of these kernels
+  exchange::Exchange<T>* copies_;  // of A p, from which those of r and p follow; null: the operator fetches those of p
+  std::int64_t partial_sums_;      // number of their partial sums: blocks_, or a single zero on a rank without unknowns
+  bool gathers_;                   // r is updated with the summands of A p
+  std::int64_t gather_blocks_;     // of the kernels that do so
+  std::int64_t vector_blocks_;     // of kernels/vector.hpp
+  std::int64_t product_sums_;      // number of partial sums of p . A p
+  int kinds_;                      // number of sums after the residual update: r . r, and r . d r if preconditioned
   device::Array<T> r_, p_, ap_;
   device::Array<double> partials_, folded_, local_sums_, scalars_, history_;
   device::Buffer host_;
-  double *host_scalars_, *host_sums_, *host_history_;  // within host_
+  double *host_scalars_, *host_sums_, *host_history_;        // within host_
   std::optional<device::Graph> batch_graph_, single_graph_;  // the iterations on one rank, recorded for this x and
   std::pair<const T*, const void*> recorded_for_;            // this work space
   device::Kernel<long, const T*, T*> copy_;

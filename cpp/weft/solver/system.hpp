@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "weft/device/device.hpp"
+#include "weft/exchange/exchange.hpp"
 
 namespace weft::solver {
 
@@ -23,8 +24,12 @@ struct System {
   std::function<void(T* x, T* y, device::Stream&)> apply;
   // Set if the operator can compute x . A x together with A x: it also writes partial sums [product_partials] (in
   // device memory), whose total over all ranks is the product. This saves a pass over both vectors.
-  std::function<void(T* x, T* y, double* product, device::Stream&)> apply_product = nullptr;
+  // `fill`, if not null, completes the copies of other ranks' entries in x; it is called when they are needed.
+  std::function<void(T* x, T* y, double* product, const std::function<void()>& fill, device::Stream&)> apply_product =
+      nullptr;
   std::int64_t product_partials = 0;
+  // Set if CG on several ranks may keep the copies of p up to date itself: the exchange that fetches copies.
+  exchange::Exchange<T>* copies = nullptr;
   // Used on one rank if summand_partials > 0: computes what A x consists of before its last sums, and so many partial
   // sums of x . (A x - lambda x). Then A x is never stored, and r is updated with those last sums.
   std::function<Summands<T>(T* x, double* product, device::Stream&)> summands = nullptr;
@@ -37,7 +42,7 @@ struct System {
   std::int64_t entries = 0;
   std::int64_t unknowns = 0;            // the number of leading entries that sums and updates use
   const T* weights = nullptr;           // [unknowns] for inner products; null: ones
-  const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner; null: none
+  const T* inverse_diagonal = nullptr;  // [unknowns] Jacobi preconditioner, with `copies` [entries]; null: none
   // A problem with at most so many unknowns is small. On a GPU its time depends on the number of launches and on the
   // latency of memory: each thread then gets fewer entries, and on one rank each block adds up all partial sums.
   std::int64_t small_unknowns = 1 << 18;

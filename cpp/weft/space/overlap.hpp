@@ -37,6 +37,19 @@ void finish_halos(Space<T>& space, std::span<const Vectors<T>> in, device::Strea
     if (in_flight(i)) space.exchange(in[i].fields).finish_halo(in[i].data, stream);
 }
 
+// Applies an operator to vectors whose halos fill() completes: it is called when they are needed, after the first half
+// of the elements without shared points. Otherwise like overlap().
+template <class T, class Fill, class Work>
+void overlap_filling(Space<T>& space, Vectors<T> out, Fill&& fill, Work&& part, device::Stream& stream) {
+  auto& sums = space.exchange(out.fields);
+  part(first_half);
+  fill();
+  part(halo_part);
+  sums.start_gather(out.data, stream);
+  part(second_half);
+  sums.finish_gather(out.data, exchange::Op::add, stream);
+}
+
 // Applies an operator to the vectors `in`, whose halos are filled. `out` receives the result; contributions of other
 // ranks' elements are added to its owned entries.
 //   before()    must complete the owned entries of `in`
@@ -54,14 +67,8 @@ void overlap(Space<T>& space, std::span<const Vectors<T>> in, Vectors<T> out, Be
   if (std::ranges::all_of(in, alone) && alone(out)) {
     part(all_parts);
   } else {
-    auto& sums = space.exchange(out.fields);
     start_halos(space, in, stream);
-    part(first_half);
-    finish_halos(space, in, stream);
-    part(halo_part);
-    sums.start_gather(out.data, stream);
-    part(second_half);
-    sums.finish_gather(out.data, exchange::Op::add, stream);
+    overlap_filling(space, out, [&] { finish_halos(space, in, stream); }, part, stream);
   }
   after();
 }
