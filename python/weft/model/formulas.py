@@ -271,7 +271,8 @@ def weft_iteration_flops(size: Size, method: Method) -> Formula:
         if not method.screened:
             return paper
         return Formula(paper.value + 2 * size.dofs, f"{paper.text} + 2 N_G", paper.source)
-    operator, vectors = weft_operator_flops(size, method), 14 if method.algorithm == "merged" or method.ranks > 1 else 10
+    operator = weft_operator_flops(size, method)
+    vectors = 14 if method.algorithm == "merged" or method.ranks > 1 else 10
     vectors += 2 if method.screened else 0
     text = operator.text.replace("2 N_G", f"{2 + vectors} N_G")
     return Formula(operator.value + vectors * size.dofs, text, operator.source)
