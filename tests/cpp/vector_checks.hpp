@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <memory>
 #include <random>
@@ -79,6 +80,35 @@ void check_vector_kernels(const std::shared_ptr<Device>& device, long n) {
   expect(z, [&](long i) { return y0[i] - a * x0[i]; }, "update_residual");
   const std::vector<T> residual = z.download();
   expect_sum([&](long i) { return double(residual[i]) * residual[i]; }, "update_residual's norm");
+
+  struct Pairs {
+    std::array<const T*, 16> x, y;
+  };
+  struct Terms {
+    std::array<double, 16> a;
+    std::array<const T*, 16> x;
+  };
+  Array<double> several(device, 3 * blocks), totals(device, 3);
+  for (const T* weights : {static_cast<const T*>(nullptr), w.data()}) {
+    const Kernel<long, int, Pairs, const T*, double*> dots = vector_kernel<T>(*device, "dots");
+    dots(stream, 3 * blocks, vector_shape, n, 3, Pairs{{x.data(), y.data(), x.data()}, {y.data(), y.data(), x.data()}},
+         weights, several.data());
+    sum(stream, 3, vector_shape, blocks, several.data(), totals.data());
+    stream.synchronize();
+    const std::vector<double> found = totals.download();
+    std::array<double, 3> expected{};
+    for (long i = 0; i < n; ++i) {
+      const double weight = weights == nullptr ? 1 : w0[i];
+      expected[0] += weight * x0[i] * y0[i];
+      expected[1] += weight * y0[i] * y0[i];
+      expected[2] += weight * x0[i] * x0[i];
+    }
+    for (int k = 0; k < 3; ++k) EXPECT_NEAR(found[k], expected[k], 1e-12 * n) << k << " of " << n << " entries";
+  }
+  z.upload(y0);
+  const Kernel<long, int, Terms, T*> add_terms = vector_kernel<T>(*device, "add_terms");
+  add_terms(stream, blocks, vector_shape, n, 3, Terms{{0.5, -0.25, 2}, {x.data(), w.data(), y.data()}}, z.data());
+  expect(z, [&](long i) { return 3 * y0[i] + 0.5 * x0[i] - 0.25 * w0[i]; }, "add_terms");
 }
 
 }  // namespace weft::device

@@ -58,6 +58,63 @@ WEFT_KERNEL(weighted_dot, vector_threads,
   block_sum<vector_threads>(sums, shared, partials + WEFT_BLOCK);
 }
 
+// Vectors of one launch. An index unknown at compile time would move them to the stack, so they are taken by unrolled
+// loops.
+constexpr int most_vectors = 16;
+struct Pairs {
+  const real *x[most_vectors], *y[most_vectors];
+};
+struct Terms {
+  double a[most_vectors];
+  const real* x[most_vectors];
+};
+
+// partials[k][block] = sum of x_k y_k for k < count, or of w x_k y_k unless w is null; count blocks per chunk.
+// [2 count]
+WEFT_KERNEL(dots, vector_threads,
+            (long n, int count, Pairs pairs, const real* WEFT_RESTRICT w, double* WEFT_RESTRICT partials)) {
+  WEFT_SHARED(double, shared[vector_threads]);
+  const int k = WEFT_BLOCK % count, block = WEFT_BLOCK / count;
+  const long blocks = (n + vector_chunk - 1) / vector_chunk;
+  const real *x = pairs.x[0], *y = pairs.y[0];
+  WEFT_UNROLL
+  for (int other = 1; other < most_vectors; ++other) {
+    x = other == k ? pairs.x[other] : x;
+    y = other == k ? pairs.y[other] : y;
+  }
+  double sums[WEFT_SLOTS(vector_threads)] = {};
+  if (w == nullptr) {
+    WEFT_ENTRIES_OF(block, i, n, sums[WEFT_SLOT(weft_t)] += static_cast<double>(x[i]) * static_cast<double>(y[i]))
+  } else {
+    WEFT_ENTRIES_OF(
+        block, i, n,
+        sums[WEFT_SLOT(weft_t)] += static_cast<double>(w[i]) * static_cast<double>(x[i]) * static_cast<double>(y[i]))
+  }
+  block_sum<vector_threads>(sums, shared, partials + k * blocks + block);
+}
+
+// y += sum of a_k x_k over k < count   [count + 2]
+WEFT_KERNEL(add_terms, vector_threads, (long n, int count, Terms terms, real* WEFT_RESTRICT y)) {
+  real sums[WEFT_SLOTS(vector_threads)];
+  for (long begin = 0; begin < vector_chunk; begin += vector_threads) {
+    const long first = static_cast<long>(WEFT_BLOCK) * vector_chunk + begin;
+    WEFT_THREADS(t, vector_threads) { sums[WEFT_SLOT(t)] = first + t < n ? y[first + t] : real(0); }
+    WEFT_UNROLL
+    for (int k = 0; k < most_vectors; ++k) {
+      if (k < count) {
+        const real a = static_cast<real>(terms.a[k]);
+        const real* const x = terms.x[k];
+        WEFT_THREADS(t, vector_threads) {
+          if (first + t < n) sums[WEFT_SLOT(t)] += a * x[first + t];
+        }
+      }
+    }
+    WEFT_THREADS(t, vector_threads) {
+      if (first + t < n) y[first + t] = sums[WEFT_SLOT(t)];
+    }
+  }
+}
+
 // partials[block] = sum of x   [1]
 WEFT_KERNEL(total, vector_threads, (long n, const real* WEFT_RESTRICT x, double* WEFT_RESTRICT partials)) {
   WEFT_SHARED(double, shared[vector_threads]);
@@ -76,14 +133,14 @@ WEFT_KERNEL(update_residual, vector_threads,
   block_sum<vector_threads>(sums, shared, partials + WEFT_BLOCK);
 }
 
-// *result = sum of partials[0 .. count), by one block, in a fixed order   [1]
-WEFT_KERNEL(sum, vector_threads, (long count, const double* WEFT_RESTRICT partials, double* WEFT_RESTRICT result)) {
+// sums[s] = sum of partials[s][0 .. count), one block per s, in a fixed order   [1]
+WEFT_KERNEL(sum, vector_threads, (long count, const double* WEFT_RESTRICT partials, double* WEFT_RESTRICT sums)) {
   WEFT_SHARED(double, shared[vector_threads]);
-  double sums[WEFT_SLOTS(vector_threads)] = {};
+  double mine[WEFT_SLOTS(vector_threads)] = {};
   for (long begin = 0; begin < count; begin += vector_threads) {
     WEFT_THREADS(t, vector_threads) {
-      if (begin + t < count) sums[WEFT_SLOT(t)] += partials[begin + t];
+      if (begin + t < count) mine[WEFT_SLOT(t)] += partials[WEFT_BLOCK * count + begin + t];
     }
   }
-  block_sum<vector_threads>(sums, shared, result);
+  block_sum<vector_threads>(mine, shared, sums + WEFT_BLOCK);
 }

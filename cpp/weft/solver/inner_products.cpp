@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "weft/device/vector.hpp"
 
@@ -15,11 +16,10 @@ InnerProducts<T>::InnerProducts(std::shared_ptr<device::Device> device, const mp
       unknowns_(unknowns),
       weights_(weights),
       blocks_(device::vector_blocks(unknowns)),
-      partials_(device_, std::max<std::int64_t>(1, blocks_)),
+      partials_(device_, most * std::max<std::int64_t>(1, blocks_)),
       sums_(device_, most),
       host_(device_, device::Memory::host, most * sizeof(double)),
-      dot_(device::vector_kernel<T>(*device_, "dot")),
-      weighted_dot_(device::vector_kernel<T>(*device_, "weighted_dot")),
+      dots_(device::vector_kernel<T>(*device_, "dots")),
       sum_(device::vector_kernel<double>(*device_, "sum")),
       total_(device::vector_kernel<T>(*device_, "total")),
       subtract_(device::vector_kernel<T>(*device_, "update_residual")),
@@ -28,13 +28,9 @@ InnerProducts<T>::InnerProducts(std::shared_ptr<device::Device> device, const mp
 }
 
 template <class T>
-void InnerProducts<T>::sum_blocks(std::size_t k, device::Stream& stream) {
-  sum_(stream, 1, device::vector_shape, blocks_, partials_.data(), sums_.data() + k);
-}
-
-template <class T>
 std::vector<double> InnerProducts<T>::all_sums(std::size_t count, device::Stream& stream) {
   auto* const sums = host_.as<double>();
+  sum_(stream, static_cast<std::int64_t>(count), device::vector_shape, blocks_, partials_.data(), sums_.data());
   device_->copy(sums, sums_.data(), count * sizeof(double), device::CopyKind::device_to_host, stream);
   stream.synchronize();
   std::vector<double> values(sums, sums + count);
@@ -45,13 +41,12 @@ std::vector<double> InnerProducts<T>::all_sums(std::size_t count, device::Stream
 template <class T>
 std::vector<double> InnerProducts<T>::operator()(std::span<const std::pair<const T*, const T*>> pairs,
                                                  device::Stream& stream) {
-  for (std::size_t k = 0; k < pairs.size(); ++k) {
-    const auto [x, y] = pairs[k];
-    if (weights_ == nullptr)
-      dot_(stream, blocks_, device::vector_shape, unknowns_, x, y, partials_.data());
-    else
-      weighted_dot_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, y, partials_.data());
-    sum_blocks(k, stream);
+  for (std::size_t begin = 0; begin < pairs.size(); begin += most_vectors) {
+    const std::size_t count = std::min<std::size_t>(most_vectors, pairs.size() - begin);
+    Pairs some{};
+    for (std::size_t k = 0; k < count; ++k) std::tie(some.x[k], some.y[k]) = pairs[begin + k];
+    dots_(stream, blocks_ * static_cast<std::int64_t>(count), device::vector_shape, unknowns_, count, some, weights_,
+          partials_.data() + static_cast<std::int64_t>(begin) * blocks_);
   }
   return all_sums(pairs.size(), stream);
 }
@@ -61,8 +56,7 @@ double InnerProducts<T>::total(const T* x, device::Stream& stream) {
   if (weights_ == nullptr)
     total_(stream, blocks_, device::vector_shape, unknowns_, x, partials_.data());
   else
-    dot_(stream, blocks_, device::vector_shape, unknowns_, weights_, x, partials_.data());
-  sum_blocks(0, stream);
+    dots_(stream, blocks_, device::vector_shape, unknowns_, 1, Pairs{{weights_}, {x}}, nullptr, partials_.data());
   return all_sums(1, stream)[0];
 }
 
@@ -73,7 +67,6 @@ double InnerProducts<T>::subtract(double a, const T* y, T* r, device::Stream& st
     return norm(r, stream);
   }
   subtract_(stream, blocks_, device::vector_shape, unknowns_, a, y, r, partials_.data());
-  sum_blocks(0, stream);
   return std::sqrt(all_sums(1, stream)[0]);
 }
 

@@ -1,6 +1,7 @@
 // Inner products of distributed vectors, several per all-reduce, for Krylov methods.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -33,8 +34,13 @@ class InnerProducts {
   double norm(const T* x, device::Stream& stream);
 
  private:
-  // Adds up partials_ into sums_[k]; returns sums_[0 .. count) summed over all ranks.
-  void sum_blocks(std::size_t k, device::Stream& stream);
+  static constexpr int most_vectors = 16;
+  // Passed to kernels by value: must match Pairs in kernels/vector.hpp.
+  struct Pairs {
+    std::array<const T*, most_vectors> x, y;
+  };
+
+  // The first `count` sums, each of the partial sums of all blocks, over all ranks.
   std::vector<double> all_sums(std::size_t count, device::Stream& stream);
 
   std::shared_ptr<device::Device> device_;
@@ -44,8 +50,7 @@ class InnerProducts {
   std::int64_t blocks_;
   device::Array<double> partials_, sums_;
   device::Buffer host_;
-  device::Kernel<long, const T*, const T*, double*> dot_;
-  device::Kernel<long, const T*, const T*, const T*, double*> weighted_dot_;
+  device::Kernel<long, int, Pairs, const T*, double*> dots_;
   device::Kernel<long, const double*, double*> sum_;
   device::Kernel<long, const T*, double*> total_;
   device::Kernel<long, T, const T*, T*, double*> subtract_;

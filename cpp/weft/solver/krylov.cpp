@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 
 #include "weft/device/vector.hpp"
 #include "weft/trace/recorder.hpp"
@@ -19,6 +20,7 @@ Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device
       products_(device_, comm, system_.unknowns, system_.weights, products),
       r_(device_, system_.entries),
       axpy_(device::vector_kernel<T>(*device_, "axpy")),
+      add_(device::vector_kernel<T>(*device_, "add_terms")),
       axpby_(device::vector_kernel<T>(*device_, "axpby")),
       copy_(device::vector_kernel<T>(*device_, "copy")),
       scale_(device::vector_kernel<T>(*device_, "scale")),
@@ -34,6 +36,16 @@ Krylov<T>::Krylov(PreconditionedSystem<T> system, std::shared_ptr<device::Device
 template <class T>
 void Krylov<T>::axpy(double a, const T* x, T* y, device::Stream& stream) {
   axpy_(stream, blocks_, device::vector_shape, system_.unknowns, a, x, y);
+}
+
+template <class T>
+void Krylov<T>::add(const Terms& terms, T* y, device::Stream& stream) {
+  for (std::size_t begin = 0; begin < terms.size(); begin += most_vectors) {
+    const std::size_t count = std::min<std::size_t>(most_vectors, terms.size() - begin);
+    SomeTerms some{};
+    for (std::size_t k = 0; k < count; ++k) std::tie(some.a[k], some.x[k]) = terms[begin + k];
+    add_(stream, blocks_, device::vector_shape, system_.unknowns, count, some, y);
+  }
 }
 
 template <class T>
@@ -164,10 +176,12 @@ void Gmres<T>::iterate(T* x, StoppingRule& rule, device::Stream& stream) {
       std::vector<double> column(k + 1);
       for (int pass = 0; pass < 2; ++pass) {
         const std::vector<double> dots = this->products_(pairs, stream);
+        typename Krylov<T>::Terms terms;
         for (int i = 0; i <= k; ++i) {
-          this->axpy(-dots[i], basis_[i].data(), w, stream);
+          terms.emplace_back(-dots[i], basis_[i].data());
           column[i] += dots[i];
         }
+        this->add(terms, w, stream);
       }
       double last = this->products_.norm(w, stream);
       if (last > 0) this->scale(1 / last, w, stream);
@@ -193,7 +207,9 @@ void Gmres<T>::iterate(T* x, StoppingRule& rule, device::Stream& stream) {
     }
     T *step = directions_[0].data(), *image = basis_[m].data();
     this->scale(g[0], step, stream);
-    for (int i = 1; i < k; ++i) this->axpy(g[i], directions_[i].data(), step, stream);
+    typename Krylov<T>::Terms terms;
+    for (int i = 1; i < k; ++i) terms.emplace_back(g[i], directions_[i].data());
+    this->add(terms, step, stream);
     this->axpy(1, step, x, stream);
     if (enough) return;
     this->system_.apply(step, image, stream);

@@ -5,8 +5,10 @@
 // method, single precision, an inner iteration).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "weft/device/device.hpp"
@@ -41,7 +43,9 @@ class Krylov {
  protected:
   // Iterates until rule.take(|r|) returns true. r_ holds the residual.
   virtual void iterate(T* x, StoppingRule& rule, device::Stream& stream) = 0;
-  void axpy(double a, const T* x, T* y, device::Stream& stream);             // y += a x
+  void axpy(double a, const T* x, T* y, device::Stream& stream);  // y += a x
+  using Terms = std::vector<std::pair<double, const T*>>;
+  void add(const Terms& terms, T* y, device::Stream& stream);  // y += the sum of a x over the terms (a, x)
   void axpby(double a, const T* x, double b, T* y, device::Stream& stream);  // y = a x + b y
   void copy(const T* x, T* y, device::Stream& stream);
   void scale(double a, T* x, device::Stream& stream);
@@ -56,7 +60,15 @@ class Krylov {
   double total_ = 0;  // sum of the weights over all ranks: the number of unknowns
 
  private:
+  static constexpr int most_vectors = 16;
+  // Passed to kernels by value: must match Terms in kernels/vector.hpp.
+  struct SomeTerms {
+    std::array<double, most_vectors> a;
+    std::array<const T*, most_vectors> x;
+  };
+
   device::Kernel<long, T, const T*, T*> axpy_;
+  device::Kernel<long, int, SomeTerms, T*> add_;
   device::Kernel<long, T, const T*, T, T*> axpby_;
   device::Kernel<long, const T*, T*> copy_;
   device::Kernel<long, T, T*> scale_, shift_;
