@@ -55,8 +55,9 @@ const char* without_waits() { return mpi::Comm().size() == 1 ? "staged" : "ipc";
 
 // A Poisson problem on a row of elements, in which every rank has some without shared points.
 struct Problem {
-  Problem(const char* path, const char* which = "cuda")
-      : mesh(mesh::make_box({.counts = {12, 2, 1}}, mpi::Comm())),
+  Problem(const char* path, const char* which = "cuda", int order = 3)
+      : order(order),
+        mesh(mesh::make_box({.counts = {12, 2, 1}}, mpi::Comm())),
         device(device::open(which)),
         op(mesh, options(path)),
         stream(device),
@@ -66,7 +67,7 @@ struct Problem {
   }
   poisson::Options options(const char* path) const {
     poisson::Options options;
-    options.order = 3;
+    options.order = order;
     options.lambda = 1;
     options.exchange = std::string("pairwise:") + path;
     options.device = device;
@@ -77,6 +78,7 @@ struct Problem {
     return cg.solve(b.data(), x.data(), true, {.max_iterations = iterations}, stream);
   }
 
+  int order;
   mesh::Mesh mesh;
   std::shared_ptr<device::Device> device;
   poisson::Operator<double> op;
@@ -177,19 +179,47 @@ TEST_F(Launches, ElementsWithoutSharedPointsAreEnqueuedBeforeTheHostWaitsForTheP
   problem.stream.synchronize();
 }
 
-TEST_F(Launches, AVCycleWaitsOnceForTheCoarseSolve) {
-  Problem problem(without_waits());
-  poisson::Multigrid<double> multigrid(problem.mesh, problem.options(without_waits()), {.orders = {3, 1}});
-  multigrid.set_coarse(
-      exact_coarse_solver(multigrid.coarse_matrix(), problem.op.comm(), multigrid.coarsest().unknowns()));
-  const auto cycle = [&] { multigrid.apply(problem.b.data(), problem.x.data(), problem.stream); };
-  cycle();
-  EXPECT_EQ(counted(gpu, cycle).waits, 1);
-  problem.stream.synchronize();
+// On one GPU the launches before and after the coarse solve are a graph each. With smoothing of degree k, a level that
+// is smoothed takes 12 k + 4 (Schwarz) or 8 k + 4 (Jacobi) kernels there, and 28 k + 6 or 18 k + 6 on several GPUs.
+TEST_F(Launches, AVCycleWaitsOnceForTheCoarseSolveAndReplaysTwoGraphsOnOneGpu) {
+  const bool alone = mpi::Comm().size() == 1;
+  struct Case {
+    std::vector<int> orders;
+    poisson::Smoothing smoothing;
+    int degree, alone, together;
+  };
+  using poisson::Smoothing;
+  for (const auto& [orders, smoothing, degree, kernels_alone, kernels_together] :
+       {Case{{4, 1}, Smoothing::chebyshev_schwarz, 2, 12 * 2 + 4, 28 * 2 + 6},
+        Case{{4, 3, 1}, Smoothing::chebyshev_schwarz, 2, 12 * 2 + 4, 28 * 2 + 6},
+        Case{{4, 1}, Smoothing::chebyshev_jacobi, 3, 8 * 3 + 4, 18 * 3 + 6}}) {
+    const int smoothed = static_cast<int>(orders.size()) - 1;
+    Problem problem(without_waits(), "cuda", orders.front());
+    poisson::Multigrid<double> multigrid(problem.mesh, problem.options(without_waits()),
+                                         {.orders = orders, .degree = degree, .smoothing = smoothing});
+    multigrid.set_coarse(
+        exact_coarse_solver(multigrid.coarse_matrix(), problem.op.comm(), multigrid.coarsest().unknowns()));
+    const auto cycle = [&] { multigrid.apply(problem.b.data(), problem.x.data(), problem.stream); };
+    cycle();
+    const int each = alone ? kernels_alone : kernels_together;
+    const Counts replayed = counted(gpu, cycle);
+    EXPECT_EQ(replayed.waits, 1);
+    EXPECT_EQ(replayed.launches, alone ? 2 : smoothed * each);
+    problem.stream.synchronize();
+    const std::vector<double> expected = problem.x.download();
+    trace::enable(true);  // all kernels are launched one by one
+    EXPECT_EQ(counted(gpu, cycle).launches, smoothed * each);
+    trace::enable(false);
+    problem.stream.synchronize();
+    EXPECT_EQ(problem.x.download(), expected);
+  }
 }
 
+// The cycle has one level that is smoothed, by one step of Schwarz.
 TEST_F(Launches, AnIterationOfFlexibleCgOrGmresWaitsForThreeReductionsAndTheCoarseSolve) {
-  for (const poisson::Method method : {poisson::Method::cg, poisson::Method::gmres}) {
+  const bool alone = mpi::Comm().size() == 1;
+  const int cycle = alone ? 2 : 28 + 6, product = alone ? 2 : 7;
+  for (const auto& [method, others] : {std::pair{poisson::Method::cg, 8}, {poisson::Method::gmres, 9}}) {
     Problem problem(without_waits());
     poisson::MultigridSolver<double> solver(problem.op, problem.mesh, {.orders = {3, 1}}, false, method, 20);
     solver.set_coarse(exact_coarse_solver(solver.coarse_matrix(), problem.op.comm(), solver.coarse_unknowns()));
@@ -200,11 +230,13 @@ TEST_F(Launches, AnIterationOfFlexibleCgOrGmresWaitsForThreeReductionsAndTheCoar
     };
     const Counts two = iterate(2), six = iterate(6);
     EXPECT_EQ((six - two).waits, 4 * (3 + 1)) << name(method);
+    EXPECT_EQ((six - two).launches, 4 * (cycle + product + others)) << name(method);
     problem.stream.synchronize();
   }
 }
 
-// All waits of a step are for reductions in its solves and for the coarse solve.
+// All waits of a step are for reductions in its solves and for the coarse solve. Its launches are those of its solves'
+// iterations and, in this flow with a scalar and all kinds of terms, 67 others.
 TEST_F(Launches, AStepOfTheFlowWaitsForReductionsOnly) {
   const mesh::Mesh mesh = mesh::make_box({.counts = {2, 2, 1}, .upper = {1, 0.8, 0.6}}, mpi::Comm());
   for (const std::vector<int>& orders : {std::vector{3}, {3, 1}}) {
@@ -227,6 +259,9 @@ TEST_F(Launches, AStepOfTheFlowWaitsForReductionsOnly) {
     const int scalar = 1 + most(figures.scalars), velocity = 1 + most(figures.velocity);
     EXPECT_EQ(step.waits, projection + first_residual + each * pressure + velocity + scalar) << levels << " levels";
     EXPECT_EQ(step.streams, 0);
+    if (mpi::Comm().size() == 1) {
+      EXPECT_EQ(step.launches, 67 + (12 + levels + 1) * pressure + 5 * (velocity - 1) + 5 * (scalar - 1));
+    }
     solver.stream().synchronize();
   }
 }

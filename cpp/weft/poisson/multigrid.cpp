@@ -144,25 +144,39 @@ template <class S>
 void Multigrid<S>::apply(S* r, S* z, device::Stream& stream) {
   if (!coarse_ && algebraic_) throw std::logic_error("multigrid: the coarse level is not set");
   const trace::Span span("multigrid", trace::Category::cpu);
-  cycle(0, r, z, stream);
+  // Without other ranks, nothing but the coarse solve waits for the host. A trace shows all launches.
+  const bool replays = mesh_.comm.size() == 1 && device::Graph::supported(*device_) && !trace::enabled();
+  const auto run = [&](std::optional<device::Graph> Recorded::* part, const auto& launch) {
+    if (!replays) return launch();
+    std::optional<device::Graph>& graph = recorded_[{r, z}].*part;
+    if (!graph) graph.emplace(stream, launch);
+    graph->replay(stream);
+  };
+  if (levels_.size() > 1 || !algebraic_) run(&Recorded::down, [&] { descend(r, z, stream); });
+  if (!algebraic_) return;
+  const bool alone = levels_.size() == 1;
+  coarse_->apply(alone ? r : levels_.back().b.data(), alone ? z : levels_.back().x.data(), stream);
+  if (!alone) run(&Recorded::up, [&] { ascend(r, z, stream); });
 }
 
 template <class S>
-void Multigrid<S>::cycle(std::size_t l, const S* b, S* x, device::Stream& stream) {
-  Level& level = levels_[l];
-  if (l + 1 == levels_.size()) {
-    if (algebraic_)
-      coarse_->apply(b, x, stream);
-    else
-      level.smoother->start(b, x, level.r.data(), false, stream);
-    return;
+void Multigrid<S>::descend(const S* r, S* z, device::Stream& stream) {
+  if (!algebraic_) return levels_.front().smoother->start(r, z, levels_.front().r.data(), false, stream);
+  for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
+    Level& level = levels_[l];
+    level.smoother->start(l == 0 ? r : level.b.data(), l == 0 ? z : level.x.data(), level.r.data(), true, stream);
+    level.transfer->restrict_to(level.r.data(), levels_[l + 1].b.data(), stream);
   }
-  Level& next = levels_[l + 1];
-  level.smoother->start(b, x, level.r.data(), true, stream);
-  level.transfer->restrict_to(level.r.data(), next.b.data(), stream);
-  cycle(l + 1, next.b.data(), next.x.data(), stream);
-  level.transfer->prolong(next.x.data(), x, true, stream);
-  level.smoother->improve(b, x, level.r.data(), stream);
+}
+
+template <class S>
+void Multigrid<S>::ascend(const S* r, S* z, device::Stream& stream) {
+  for (std::size_t l = levels_.size() - 1; l-- > 0;) {
+    Level& level = levels_[l];
+    S* const x = l == 0 ? z : level.x.data();
+    level.transfer->prolong(levels_[l + 1].x.data(), x, true, stream);
+    level.smoother->improve(l == 0 ? r : level.b.data(), x, level.r.data(), stream);
+  }
 }
 
 template <class S>

@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "weft/device/device.hpp"
+#include "weft/device/graph.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/operator.hpp"
 #include "weft/poisson/smoother.hpp"
@@ -71,7 +73,8 @@ class Multigrid {
     std::unique_ptr<Transfer<S>> transfer;  // to the next
     device::Array<S> b, x, r;
   };
-  void cycle(std::size_t l, const S* b, S* x, device::Stream& stream);
+  void descend(const S* r, S* z, device::Stream& stream);  // to the right-hand side of the algebraic level
+  void ascend(const S* r, S* z, device::Stream& stream);   // from its solution
 
   mesh::Mesh mesh_;
   std::shared_ptr<device::Device> device_;
@@ -79,6 +82,11 @@ class Multigrid {
   bool algebraic_;
   std::vector<Level> levels_;
   std::unique_ptr<solver::DistributedAmg<S>> coarse_;
+  // On one GPU the launches before and after the coarse solve, recorded for each pair of vectors r and z.
+  struct Recorded {
+    std::optional<device::Graph> down, up;
+  };
+  std::map<std::pair<const S*, const S*>, Recorded> recorded_;
 };
 
 }  // namespace weft::poisson
