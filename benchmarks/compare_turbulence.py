@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""A step of weft's turbulence solver compared with FluidSim and GHOST: alternating rounds, medians, one JSON file.
+"""A step of weft's turbulence solver compared with FluidSim, GHOST and spectralDNS: alternating rounds, one JSON file.
 
     python benchmarks/compare_turbulence.py --fluidsim-python ~/fluidsim-venv/bin/python \\
         --fluidsim-fft fft3d.with_fftw3d --output benchmarks/results/turbulence.json
 
-All codes take second-order Runge-Kutta steps on the same number of points. FluidSim runs in double precision with
-truncation at 2/3, and with random phase shifts (its RK2_phaseshift_random), both with its own FFT plug-ins; GHOST runs
-in single precision. weft runs with the same truncation and precision; without a peer it runs alone, in double
-precision. Each round starts every code anew on each number of ranks, in turn, and takes its median step after warm-up.
-A code that fails, or takes longer than --limit, is recorded with its message.
+All codes run on the same number of points, and all but spectralDNS take second-order Runge-Kutta steps. FluidSim runs
+in double precision with truncation at 2/3, and with random phase shifts (its RK2_phaseshift_random), both with its own
+FFT plug-ins; GHOST runs in one or both precisions; spectralDNS runs in double precision. weft runs with the same
+truncation and precision; without a peer it runs alone, in double precision. Each round starts every code anew on each
+number of ranks, in turn, and takes its median step after warm-up. Before a run on several ranks, the record states how
+long a cache line takes from one processor to the other and back (`core_to_core.c`, which needs gcc). A code that fails,
+or takes longer than --limit, is recorded with its message. --append adds rounds to those that the file has already.
 
 FluidSim: pip install fluidsim mpi4py fluidfft-fftw fluidfft-fftwmpi, with your own FFTW on PKG_CONFIG_PATH, CPATH and
 LIBRARY_PATH; then pass --fluidsim-fft fft3d.with_fftw3d. (The default here, pyFFTW, needs only pip and is slower.)
@@ -16,10 +18,20 @@ LIBRARY_PATH; then pass --fluidsim-fft fft3d.with_fftw3d. (The default here, pyF
 GHOST (https://github.com/pmininni/GHOST): one binary per grid, built by its makefile with the Taylor-Green vortex
 (examples/initialv.f90_tg) as initialv.f90:
 
-    make NX=128 NY=128 NZ=128 SOLVER=HD ORD=2 PRECISION=SINGLE FFTP=fftp-3 FFTW3DIR=... COMPILER=GNU FC_GNU=mpifort \\
+    make NX=128 NY=128 NZ=128 SOLVER=HD ORD=2 PRECISION=DOUBLE FFTP=fftp-3 FFTW3DIR=... COMPILER=GNU FC_GNU=mpifort \\
         FFLAGS_GNU='-O3 -funroll-loops -march=native' TARGET_GNU= MPI=MPICH MPIINC_MPICH= MPILIB_MPICH= MPILD_MPICH=
 
-then pass --ghost 'ghost/HD-{grid}'. Its time is what its benchmark mode prints: the mean of three times as many steps.
+then pass --ghost 'ghost/HD-{grid}-{precision}' and --ghost-precisions. In main3D.fpp, FFTW_ESTIMATE is best replaced by
+FFTW_MEASURE. Its time is what its benchmark mode prints: the mean of three times as many steps.
+
+spectralDNS (https://github.com/spectralDNS/spectralDNS): its C++ program, which uses FFTW-MPI with measured plans and
+needs an MPI library with C++ bindings:
+
+    mpicxx -std=c++11 -O3 -march=native -ffast-math cpp/spectralDNS.cpp -o spectraldns -lfftw3_mpi -lfftw3
+
+then pass --spectraldns spectraldns. It takes classical Runge-Kutta steps of four evaluations of the right-hand side, so
+the record states half of a step: the time of two evaluations, as in an RK2 step. The program prints its fastest step
+of ten, which is what is taken. Its grids are powers of two.
 """
 
 import argparse
@@ -30,8 +42,11 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
+
+from threads_and_ranks import core_to_core
 
 from weft.run.launch import mpiexec, processor_name
 
@@ -107,6 +122,16 @@ if found is None:
 print(json.dumps({"step_seconds": float(found[1])}))
 """
 
+SPECTRALDNS = """
+import json, math, re, subprocess, sys
+binary, grid, launcher = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+done = subprocess.run([*launcher, binary, str(round(math.log2(grid)))], capture_output=True, text=True)
+found = re.search(r"Slowest = *([^,]+),", done.stdout)  # on the slowest rank: its fastest step, its slowest
+if found is None:
+    sys.exit(f"exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
+print(json.dumps({"step_seconds": float(found[1]) / 2}))
+"""
+
 
 def run(command: list[str], limit: float, **environment: str) -> dict[str, Any]:
     """The last JSON object `command` prints, or {"error": why there is none}."""
@@ -134,7 +159,7 @@ def launched(launcher: str, ranks: int, command: list[str]) -> list[str]:
 
 
 def commands(options: argparse.Namespace, grid: int, ranks: int, steps: int) -> dict[str, list[str]]:
-    """The command line of every code by its name; the two of a pair follow each other."""
+    """The command line of every code by its name; the peers follow weft with their truncation and precision."""
 
     def weft(dealiasing: str, precision: str) -> list[str]:
         words = [sys.executable, "-c", WEFT, str(grid), str(steps), dealiasing, precision]
@@ -145,20 +170,34 @@ def commands(options: argparse.Namespace, grid: int, ranks: int, steps: int) -> 
         words = [options.fluidsim_python, "-c", FLUIDSIM, str(grid), str(steps), scheme, fft]
         return launched(options.fluidsim_mpiexec or mpiexec(), ranks, words)
 
+    def with_binary(program: str, binary: str, argument: int, own_mpiexec: str | None) -> list[str]:
+        launcher = launched(own_mpiexec or mpiexec(), ranks, [])
+        return [sys.executable, "-c", program, str(Path(binary).absolute()), str(argument), *launcher]
+
+    def ghost(precision: str) -> list[str]:
+        binary = options.ghost.format(grid=grid, precision=precision)
+        return with_binary(GHOST, binary, steps, options.ghost_mpiexec)
+
+    alone = not (options.fluidsim_python or options.ghost or options.spectraldns)
+    ghost_precisions = options.ghost_precisions.split(",") if options.ghost else []
     found = {}
-    if not options.fluidsim_python and not options.ghost:
+    if alone or options.fluidsim_python or options.spectraldns or "double" in ghost_precisions:
         found["weft two-thirds f64"] = weft("two-thirds", "double")
+    if options.fluidsim_python:
+        found["FluidSim two-thirds f64"] = fluidsim("RK2")
+    if options.spectraldns:
+        found["spectralDNS two-thirds f64"] = with_binary(
+            SPECTRALDNS, options.spectraldns, grid, options.spectraldns_mpiexec
+        )
+    if "double" in ghost_precisions:
+        found["GHOST two-thirds f64"] = ghost("double")
+    if alone or options.fluidsim_python:
         found["weft phase shifts f64"] = weft("phase-shift", "double")
     if options.fluidsim_python:
-        found["weft two-thirds f64"] = weft("two-thirds", "double")
-        found["FluidSim two-thirds f64"] = fluidsim("RK2")
-        found["weft phase shifts f64"] = weft("phase-shift", "double")
         found["FluidSim phase shifts f64"] = fluidsim("RK2_phaseshift_random")
-    if options.ghost:
+    if "single" in ghost_precisions:
         found["weft two-thirds f32"] = weft("two-thirds", "single")
-        launcher = launched(options.ghost_mpiexec or mpiexec(), ranks, [])
-        binary = Path(options.ghost.format(grid=grid)).absolute()
-        found["GHOST two-thirds f32"] = [sys.executable, "-c", GHOST, str(binary), str(steps), *launcher]
+        found["GHOST two-thirds f32"] = ghost("single")
     return found
 
 
@@ -169,14 +208,19 @@ def main() -> int:
     parser.add_argument("--fluidsim-fft-parallel", default="fft3d.mpi_with_fftwmpi3d", help="on several ranks")
     parser.add_argument("--fluidsim-mpiexec", help="launcher of the MPI that its mpi4py uses [default: weft's]")
     parser.add_argument(
-        "--ghost", metavar="BINARY", help="GHOST's binary; {grid} is replaced, as each grid has its own"
+        "--ghost", metavar="BINARY", help="GHOST's binary; {grid} and {precision} are replaced, as each has its own"
     )
+    parser.add_argument("--ghost-precisions", default="single", help="double, single or both, with a comma")
     parser.add_argument("--ghost-mpiexec", help="launcher of the MPI that GHOST was built with [default: weft's]")
+    parser.add_argument("--spectraldns", metavar="BINARY", help="the C++ program of spectralDNS")
+    parser.add_argument("--spectraldns-mpiexec", help="launcher of the MPI that it was built with [default: weft's]")
     parser.add_argument("--grids", default="128,256")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument("--rounds", default="3,2", help="number of rounds, by grid")
     parser.add_argument("--steps", default="6,3", help="steps per round, by grid")
     parser.add_argument("--limit", type=float, default=120, help="time limit of a command, in seconds")
+    parser.add_argument("--builds", default="", help="versions and flags of the peers, for the record")
+    parser.add_argument("--append", action="store_true", help="add rounds to those that the output has already")
     parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
     grids = [int(n) for n in options.grids.split(",")]
@@ -190,16 +234,24 @@ def main() -> int:
         "load_at_start": os.getloadavg()[0],
         "rounds": [],
     }
+    if options.append and options.output.exists():
+        record = json.loads(options.output.read_text())
+    if options.builds:
+        record["builds"] = options.builds
+    with tempfile.TemporaryDirectory() as folder:
+        round_trip = core_to_core(Path(folder))
     for index, grid in enumerate(grids):
         all_ranks = [int(r) for r in options.ranks.split(",")]
         chosen = {ranks: commands(options, grid, ranks, steps[min(index, len(steps) - 1)]) for ranks in all_ranks}
-        for number in range(rounds[min(index, len(rounds) - 1)]):
+        first = 1 + max((r["round"] for r in record["rounds"] if r["grid"] == grid), default=-1)
+        for number in range(first, first + rounds[min(index, len(rounds) - 1)]):
             for ranks, codes in chosen.items():
                 for name, words in codes.items():
-                    result = run(words, options.limit)
-                    record["rounds"].append(
-                        {"code": name, "grid": grid, "ranks": ranks, "round": number, "result": result}
-                    )
+                    entry: dict[str, Any] = {"code": name, "grid": grid, "ranks": ranks, "round": number}
+                    if ranks > 1:
+                        entry["round_trip"] = round_trip()
+                    entry["result"] = run(words, options.limit)
+                    record["rounds"].append(entry)
             record["medians"] = medians(record["rounds"])
             record["load_at_end"] = os.getloadavg()[0]
             options.output.write_text(json.dumps(record, indent=1) + "\n")
