@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <numeric>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "mesh_checks.hpp"
 #include "weft/element/gll.hpp"
@@ -125,6 +128,40 @@ TEST(Box, FoldedElementIsNamedWithItsJacobianOnEveryRank) {
   EXPECT_NO_THROW(mesh::check_jacobians(mesh, 3));
   if (comm.rank() == comm.size() - 1) mesh.nodes.change()[7] = std::nan("");
   EXPECT_THROW(mesh::geometric_factors(mesh, 3), mpi::CollectiveError);
+}
+
+// Parallelepipeds, trilinear elements and curved ones take different paths.
+TEST(Box, TheCheckOfJacobiansAloneSaysWhatTheFactorsSay) {
+  mpi::Comm comm;
+  const auto message = [](auto&& check) -> std::string {
+    try {
+      check();
+    } catch (const mpi::CollectiveError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto straight = make_box({.counts = {2, 2, 2}}, comm);
+  mesh::Mesh curved = straight;
+  curved.nodes = mesh::point_coordinates(straight, 3);
+  curved.geometry_order = 3;
+  const auto mirror = [](double* node) { node[0] = -node[0]; };
+  const auto flatten = [](double* node) { node[2] = 0; };
+  const auto spoil = [](double* node) { node[1] = std::nan(""); };
+  const auto fold = [](double* node) { node[0] *= 1 - 3 * node[1]; };
+  const std::vector<std::function<void(double*)>> all{mirror, flatten, spoil, fold};
+  for (const mesh::Mesh& of : {straight, curved}) {
+    for (const auto& change : all) {
+      mesh::Mesh mesh = of;
+      const std::int64_t nodes = (mesh.geometry_order + 1) * (mesh.geometry_order + 1) * (mesh.geometry_order + 1);
+      if (comm.rank() == comm.size() - 1)
+        for (std::int64_t node = 0; node < nodes; ++node) change(mesh.nodes.change().data() + 3 * node);
+      const std::string said = message([&] { mesh::geometric_factors(mesh, 3); });
+      EXPECT_EQ(message([&] { mesh::check_jacobians(mesh, 3); }), said);
+      EXPECT_NE(said, "");
+    }
+    EXPECT_EQ(message([&] { mesh::check_jacobians(of, 3); }), "");
+  }
 }
 
 TEST(Box, BoundaryPointsAreThoseOnTheSurface) {

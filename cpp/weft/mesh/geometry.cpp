@@ -8,7 +8,9 @@
 #include <stdexcept>
 
 #include "weft/element/gll.hpp"
+#include "weft/mesh/shape.hpp"
 #include "weft/mesh/tensor.hpp"
+#include "weft/mesh/trilinear.hpp"
 #include "weft/trace/recorder.hpp"
 
 namespace weft::mesh {
@@ -89,6 +91,32 @@ double metrics(Derivatives& derivatives, const double* weights, double* g, doubl
   return std::isnan(sum) ? sum : smallest;
 }
 
+// The smallest Jacobian of one element, NaN if any of them is NaN.
+double smallest_jacobian(Derivatives& derivatives) {
+  const double *xr = derivatives.of(0, 0), *yr = derivatives.of(0, 1), *zr = derivatives.of(0, 2);
+  const double *xs = derivatives.of(1, 0), *ys = derivatives.of(1, 1), *zs = derivatives.of(1, 2);
+  const double *xt = derivatives.of(2, 0), *yt = derivatives.of(2, 1), *zt = derivatives.of(2, 2);
+  double smallest = std::numeric_limits<double>::infinity();
+  double sum = 0;  // unlike a minimum, a sum preserves NaN
+#pragma omp simd reduction(min : smallest) reduction(+ : sum)
+  for (int p = 0; p < derivatives.points; ++p) {
+    const double jacobian = xr[p] * (ys[p] * zt[p] - zs[p] * yt[p]) + yr[p] * (zs[p] * xt[p] - xs[p] * zt[p]) +
+                            zr[p] * (xs[p] * yt[p] - ys[p] * xt[p]);
+    smallest = jacobian < smallest ? jacobian : smallest;
+    sum += jacobian;
+  }
+  return std::isnan(sum) ? sum : smallest;
+}
+
+// The Jacobian of a parallelepiped.
+double constant_jacobian(const Mesh& mesh, std::int64_t e) {
+  const std::array<double, 24> map = trilinear_map(corners_of(mesh, e).data());
+  const auto edge = [&](int m, int d) { return map[static_cast<std::size_t>(3 * m + d)]; };
+  return edge(1, 0) * (edge(2, 1) * edge(3, 2) - edge(2, 2) * edge(3, 1)) +
+         edge(1, 1) * (edge(2, 2) * edge(3, 0) - edge(2, 0) * edge(3, 2)) +
+         edge(1, 2) * (edge(2, 0) * edge(3, 1) - edge(2, 1) * edge(3, 0));
+}
+
 // The mesh's coefficient at the n1^3 points of an element, clamped to the range of its values: if it is steep, the
 // interpolant at a lower order may leave that range and become negative.
 void coefficient_at_points(const Mesh& mesh, std::int64_t e, const double* matrix, int n1, std::vector<double>& between,
@@ -120,11 +148,16 @@ ElementFactors::ElementFactors(const Mesh& mesh, int order) : mesh_(mesh), order
 }
 
 void ElementFactors::each(std::span<const std::int64_t> elements, const Use& use) {
-  work(std::ssize(elements), elements.data(), use);
+  work(std::ssize(elements), elements.data(), &use);
 }
-void ElementFactors::each(const Use& use) { work(mesh_.elements(), nullptr, use); }
+void ElementFactors::each(const Use& use) { work(mesh_.elements(), nullptr, &use); }
+void ElementFactors::jacobians(std::span<const std::int64_t> elements) {
+  work(std::ssize(elements), elements.data(), nullptr);
+}
+void ElementFactors::jacobians() { work(mesh_.elements(), nullptr, nullptr); }
 
-void ElementFactors::work(std::int64_t count, const std::int64_t* elements, const Use& use) {
+// use: nullptr if the factors are not needed.
+void ElementFactors::work(std::int64_t count, const std::int64_t* elements, const Use* use) {
   const trace::Span span("geometric factors", trace::Category::cpu);
   const auto& gll = element::gll(order_);
   const int n1 = order_ + 1, points = n1 * n1 * n1, q1 = mesh_.geometry_order + 1;
@@ -136,16 +169,25 @@ void ElementFactors::work(std::int64_t count, const std::int64_t* elements, cons
 #pragma omp for
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t e = elements == nullptr ? i : elements[i];
-      if (mesh_.straight()) {
-        trilinear_derivatives(mesh_.nodes.data() + 24 * e, gll.points, derivatives);
-      } else {
+      const auto differentiate = [&] {
+        if (mesh_.straight()) {
+          trilinear_derivatives(mesh_.nodes.data() + 24 * e, gll.points, derivatives);
+          return;
+        }
         const double* matrix = interpolation_.data();
         apply_along(matrix, n1, q1, q1 * q1, 3, mesh_.nodes.data() + e * q1 * q1 * q1 * 3, once.data());
         apply_along(matrix, n1, q1, q1, n1 * 3, once.data(), twice.data());
         apply_along(matrix, n1, q1, 1, n1 * n1 * 3, twice.data(), coordinates.data());
         nodal_derivatives(coordinates.data(), gll, component, derivatives);
+      };
+      double smallest = 0;
+      if (use == nullptr && shape_of(mesh_, e) <= Shape::affine) {
+        smallest = constant_jacobian(mesh_, e);
+      } else {
+        differentiate();
+        smallest = use == nullptr ? smallest_jacobian(derivatives)
+                                  : metrics(derivatives, weights_.data(), g.data(), mass.data());
       }
-      const double smallest = metrics(derivatives, weights_.data(), g.data(), mass.data());
       if (!(smallest > 0)) {
 #pragma omp critical
         if (worst_element_ < 0 || !(smallest >= worst_)) {
@@ -153,12 +195,13 @@ void ElementFactors::work(std::int64_t count, const std::int64_t* elements, cons
           worst_element_ = e;
         }
       }
+      if (use == nullptr) continue;
       if (!coefficient_interpolation_.empty()) {
         coefficient_at_points(mesh_, e, coefficient_interpolation_.data(), n1, between, coefficient);
         for (int p = 0; p < points; ++p)
           for (int c = 0; c < 6; ++c) g[6 * p + c] *= coefficient[p];
       }
-      use(i, g.data(), mass.data());
+      (*use)(i, g.data(), mass.data());
     }
   }
 }
@@ -199,7 +242,7 @@ std::vector<double> mass_matrix(const Mesh& mesh, int order) {
 
 void check_jacobians(const Mesh& mesh, int order) {
   ElementFactors factors(mesh, order);
-  factors.each([](std::int64_t, const double*, const double*) {});
+  factors.jacobians();
   factors.check();
 }
 

@@ -23,8 +23,7 @@ struct GeometricFactors {
 // its value, if any Jacobian is not positive (NaN included). (collective)
 GeometricFactors geometric_factors(const Mesh& mesh, int order);
 
-// The first makes the same check with the same error, without storing the factors. The second stores only w J,
-// [E][n1^3].
+// The first makes the same check with the same error, without the factors. The second stores only w J, [E][n1^3].
 void check_jacobians(const Mesh& mesh, int order);
 std::vector<double> mass_matrix(const Mesh& mesh, int order);
 
@@ -39,11 +38,15 @@ class ElementFactors {
   using Use = std::function<void(std::int64_t i, const double* g, const double* mass)>;
   void each(std::span<const std::int64_t> elements, const Use& use);
   void each(const Use& use);  // of all local elements, in their order
+  // Processes elements whose factors are not needed, only for check(). The Jacobian of a parallelepiped is computed
+  // once.
+  void jacobians(std::span<const std::int64_t> elements);
+  void jacobians();  // of all local elements
   // Throws the error of geometric_factors for the elements processed so far. (collective)
   void check() const;
 
  private:
-  void work(std::int64_t count, const std::int64_t* elements, const Use& use);
+  void work(std::int64_t count, const std::int64_t* elements, const Use* use);
 
   const Mesh& mesh_;
   int order_;

@@ -45,7 +45,7 @@ device::Array<T> stored_factors(const space::Numbering& numbering, std::span<con
       for (std::int64_t i = 0; i < each; ++i) to[i * lanes] = static_cast<T>(g[i]);
     });
   });
-  geometry.each(others, [](std::int64_t, const double*, const double*) {});
+  geometry.jacobians(others);
   geometry.check();
   return factors;
 }
