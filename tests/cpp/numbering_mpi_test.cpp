@@ -4,7 +4,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "all_ids.hpp"
@@ -41,8 +43,8 @@ void expect_same(const Numbering& a, const Numbering& b) {
   EXPECT_EQ(a.halo_elements, b.halo_elements);
   const exchange::Assembly &left = a.assembly, &right = b.assembly;
   EXPECT_EQ(left.index, right.index);
-  EXPECT_EQ(std::vector({left.shared, left.owned, left.local, left.global}),
-            std::vector({right.shared, right.owned, right.local, right.global}));
+  EXPECT_EQ(std::vector({left.shared, left.apart, left.owned, left.local, left.global}),
+            std::vector({right.shared, right.apart, right.owned, right.local, right.global}));
   EXPECT_EQ(left.pattern.owned_index, right.pattern.owned_index);
   ASSERT_EQ(left.pattern.neighbors.size(), right.pattern.neighbors.size());
   for (std::size_t n = 0; n < left.pattern.neighbors.size(); ++n) {
@@ -131,4 +133,68 @@ TEST(IdNumbers, AreThePlacesAmongTheDistinctIds) {
     }
   }
   EXPECT_EQ(exchange::IdNumbers({}, 0).size(), 0);
+}
+
+// Vectors of the host must not cross cache lines where the numbering can avoid it.
+TEST(Numbering, WhatABlockTouchesFirstBeginsAtAMultipleOfTheLanes) {
+  const mpi::Comm comm;
+  for (const auto& [counts, without] : {std::pair{std::array<std::int64_t, 3>{6, 6, 6}, BoundarySet{}},
+                                        {{8, 4, 4}, BoundarySet({"x-"})},
+                                        {{7, 5, 3}, BoundarySet{}},
+                                        {{4, 4, 1}, BoundarySet{}},
+                                        {{6, 5, 4}, BoundarySet::all()}}) {
+    for (const int order : {1, 2, 3, 4}) {
+      for (const int lanes : {2, 8}) {
+        SCOPED_TRACE("order " + std::to_string(order) + ", " + std::to_string(lanes) + " lanes");
+        const Numbering numbering(mesh::make_box({.counts = counts}, comm), order, without, lanes);
+        const exchange::Assembly& a = numbering.assembly;
+        const std::int64_t each = numbering.points_per_element() * lanes, blocks = numbering.split.blocks;
+        std::vector<std::int64_t> first(a.owned, -1), last(a.owned, -1);  // points
+        for (std::int64_t p = 0; p < blocks * each; ++p) {
+          const std::int32_t dof = a.index[p];
+          if (dof >= a.owned) continue;
+          if (first[dof] < 0) first[dof] = p;
+          last[dof] = p;
+        }
+        EXPECT_LE(a.shared, a.apart);
+        EXPECT_LT(a.apart - a.shared, (blocks + 1) * lanes);
+
+        std::int64_t at = a.apart;
+        for (std::size_t r = 0; r < a.runs.size(); ++r) {
+          const auto& run = a.runs[r];
+          EXPECT_EQ(run.begin, at);
+          EXPECT_LT(run.begin, run.end);
+          at = run.end;
+          for (std::int64_t dof = run.begin; dof < run.end; ++dof) {
+            EXPECT_EQ(first[dof] / each, run.first_block);
+            EXPECT_EQ(last[dof] / each, run.last_block);
+          }
+        }
+        EXPECT_EQ(at, a.owned);
+
+        // Only a few blocks of tiny meshes, and those after the last one with many vectors that are no whole, may begin
+        // elsewhere.
+        std::int64_t elsewhere = 0;
+        for (std::size_t r = 0; r < a.runs.size(); ++r)
+          if (r == 0 || a.runs[r].first_block != a.runs[r - 1].first_block)
+            elsewhere += a.runs[r].begin % lanes == 0 ? 0 : 1;
+        EXPECT_LE(elsewhere, std::min<std::int64_t>(blocks, 8));
+
+        const bool aligned = elsewhere == 0;
+        for (std::int64_t p = 0; p < blocks * each; p += lanes) {
+          bool whole = true;
+          for (std::int64_t lane = p; lane < p + lanes && whole; ++lane) {
+            const std::int32_t dof = a.index[lane];
+            whole =
+                dof >= a.shared && dof < a.owned && first[dof] == lane && last[dof] / each == last[a.index[p]] / each;
+          }
+          if (!whole) continue;
+          for (int lane = 0; lane < lanes; ++lane) EXPECT_EQ(a.index[p + lane], a.index[p] + lane);
+          if (aligned) {
+            EXPECT_EQ(a.index[p] % lanes, 0);
+          }
+        }
+      }
+    }
+  }
 }

@@ -91,94 +91,204 @@ struct SharedDofs {
   }
 };
 
+// What blocks touch first.
+struct Count {
+  std::int32_t dofs = 0;
+  std::int32_t apart = 0;  // those that are numbered before all blocks
+};
+
+// DOFs that a block touches first, by whether they are not touched as a whole vector, and by the block that touches
+// them last. A block has few such groups.
+class Groups {
+ public:
+  using Key = std::pair<bool, std::int32_t>;
+
+  void clear() {
+    for (auto& [key, numbers] : groups_) spare_.push_back(std::move(numbers));
+    groups_.clear();
+    recent_ = nullptr;
+    size_ = 0;
+  }
+  void add(Key key, std::int32_t number) {
+    if (recent_ == nullptr || recent_key_ != key) {
+      std::vector<std::int32_t>& numbers = groups_[key];
+      if (numbers.empty() && !spare_.empty()) {
+        numbers = std::move(spare_.back());
+        numbers.clear();
+        spare_.pop_back();
+      }
+      recent_ = &numbers;
+      recent_key_ = key;
+    }
+    recent_->push_back(number);
+    ++size_;
+  }
+  std::int32_t size() const { return size_; }
+  // Calls use(last block, number) group by group, in the order in which they were added.
+  template <class Use>
+  void each(Use&& use) const {
+    for (const auto& [key, numbers] : groups_)
+      for (const std::int32_t number : numbers) use(key.second, number);
+  }
+
+ private:
+  std::map<Key, std::vector<std::int32_t>> groups_;
+  std::vector<std::vector<std::int32_t>> spare_;  // storage of earlier groups
+  std::vector<std::int32_t>* recent_ = nullptr;
+  Key recent_key_{};
+  std::int32_t size_ = 0;
+};
+
 // A range of blocks, processed by one thread.
 class BlockRange {
  public:
-  BlockRange(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block)
-      : numbers_(numbers), touches_(touches), per_block_(points_per_block) {}
+  // `lanes` points make up a vector.
+  BlockRange(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block, int lanes)
+      : numbers_(numbers), touches_(touches), per_block_(points_per_block), lanes_(lanes) {}
 
-  std::int32_t count(std::int64_t begin, std::int64_t end) const {
-    std::int32_t sum = 0;
-    each_first(begin * per_block_, std::min(end * per_block_, std::ssize(numbers_)), [&](std::size_t) { ++sum; });
+  Count count(std::int64_t begin, std::int64_t end) const {
+    Count sum;
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::int32_t before = sum.dofs;
+      for (std::int64_t p = block * per_block_; p < stop(block); ++p) sum.dofs += is_first(p) ? 1 : 0;
+      sum.apart += apart(block, sum.dofs - before);
+    }
     return sum;
   }
-  // Numbers the DOFs that these blocks touch first, starting with `next`: for each block the DOFs that it also touches
-  // last, then the others, ordered by the block that touches them last. The entry `last` of such a DOF is read by no
-  // other thread and is replaced by the DOF's number. Returns the runs.
-  std::vector<Assembly::Run> number(std::int64_t begin, std::int64_t end, std::int32_t next) {
-    std::vector<Assembly::Run> runs;
-    struct Later {
-      std::int32_t last_block, place, number;
-    };
-    std::vector<Later> later;
-    for (std::int64_t block = begin; block < end; ++block) {
-      const std::int64_t stop = std::min((block + 1) * per_block_, std::ssize(numbers_));
-      later.clear();
-      const std::int32_t first = next;
-      each_first(block * per_block_, stop, [&](std::size_t g) {
-        if (touches_.last[g] < stop)
-          touches_.last[g] = next++;
-        else
-          later.push_back({static_cast<std::int32_t>(touches_.last[g] / per_block_),
-                           static_cast<std::int32_t>(later.size()), static_cast<std::int32_t>(g)});
-      });
-      if (next > first) runs.push_back({block, block, first, next});
-      std::sort(later.begin(), later.end(), [](const Later& a, const Later& b) {
-        return std::pair(a.last_block, a.place) < std::pair(b.last_block, b.place);
-      });
-      for (const Later& l : later) {
-        if (runs.empty() || runs.back().first_block != block || runs.back().last_block != l.last_block)
-          runs.push_back({block, l.last_block, next, next});
-        touches_.last[static_cast<std::size_t>(l.number)] = next++;
-        runs.back().end = next;
+  // Makes the last block that can do so leave `more` DOFs (less than the lanes) apart, besides its own. Blocks after it
+  // then begin at no multiple of the lanes, but they are few.
+  void leave_apart(std::int64_t blocks, std::int32_t more) {
+    for (std::int64_t block = blocks - 1; block >= 0 && more > 0; --block) {
+      std::int32_t dofs = 0, partial = 0;  // partial: those that are not touched as whole vectors
+      for (std::int64_t p = block * per_block_; p < stop(block); p += lanes_) {
+        const std::int32_t before = dofs;
+        for (std::int64_t lane = p; lane < std::min(p + lanes_, stop(block)); ++lane) dofs += is_first(lane) ? 1 : 0;
+        if (dofs > before && !is_whole(p)) partial += dofs - before;
       }
+      if (partial < dofs % lanes_ + more) continue;
+      giver_ = block;
+      more_ = more;
+      return;
+    }
+  }
+  // How many of these are in the given blocks.
+  std::int32_t more(std::int64_t begin, std::int64_t end) const { return begin <= giver_ && giver_ < end ? more_ : 0; }
+  // Numbers the DOFs that these blocks touch first: for each block the DOFs that it also touches last, then the others,
+  // ordered by the block that touches them last; and after both, in the same order, those that are not touched as whole
+  // vectors. The last ones of a block, by which their number exceeds a multiple of the lanes, are left apart: they are
+  // numbered from next.apart on, all others from next.dofs on. The entry `last` of a DOF is read by no other thread and
+  // is replaced by the DOF's number. Returns the runs.
+  std::vector<Assembly::Run> number(std::int64_t begin, std::int64_t end, Count next) {
+    std::vector<Assembly::Run> runs;
+    Groups groups;
+    for (std::int64_t block = begin; block < end; ++block) {
+      groups.clear();
+      const std::int32_t first = next.dofs;
+      for (std::int64_t p = block * per_block_; p < stop(block); p += lanes_) {
+        const bool whole = is_whole(p);
+        for (std::int64_t lane = p; lane < std::min(p + lanes_, stop(block)); ++lane) {
+          if (!whole && !is_first(lane)) continue;
+          const std::int32_t number = numbers_[static_cast<std::size_t>(lane)];
+          std::int32_t& last = touches_.last[static_cast<std::size_t>(number)];
+          if (whole && last < stop(block))
+            last = next.dofs++;
+          else
+            groups.add({!whole, static_cast<std::int32_t>(last / per_block_)}, number);
+        }
+      }
+      if (next.dofs > first) runs.push_back({block, block, first, next.dofs});
+      const std::int32_t dofs = next.dofs - first + groups.size();
+      std::int32_t left = groups.size() - apart(block, dofs);  // those that are not left apart
+      groups.each([&](std::int32_t last_block, std::int32_t number) {
+        std::int32_t& last = touches_.last[static_cast<std::size_t>(number)];
+        if (left-- <= 0) {
+          last = next.apart++;
+          return;
+        }
+        if (runs.empty() || runs.back().first_block != block || runs.back().last_block != last_block)
+          runs.push_back({block, last_block, next.dofs, next.dofs});
+        last = next.dofs++;
+        runs.back().end = next.dofs;
+      });
     }
     return runs;
   }
 
  private:
-  template <class Use>
-  void each_first(std::int64_t begin, std::int64_t end, Use&& use) const {
-    for (std::int64_t p = begin; p < end; ++p) {
-      const std::int32_t number = numbers_[static_cast<std::size_t>(p)];
-      if (number >= 0 && touches_.first[static_cast<std::size_t>(number)] == p) use(static_cast<std::size_t>(number));
+  // How many of the DOFs that a block touches first are left apart.
+  std::int32_t apart(std::int64_t block, std::int32_t dofs) const {
+    return dofs % lanes_ + (block == giver_ ? more_ : 0);
+  }
+  std::int64_t stop(std::int64_t block) const { return std::min((block + 1) * per_block_, std::ssize(numbers_)); }
+  bool is_first(std::int64_t p) const {
+    const std::int32_t number = numbers_[static_cast<std::size_t>(p)];
+    return number >= 0 && touches_.first[static_cast<std::size_t>(number)] == p;
+  }
+  // Whether the points of the vector from p on are all touched first in it, and last in one block.
+  bool is_whole(std::int64_t p) const {
+    if (p + lanes_ > std::ssize(numbers_)) return false;
+    std::int64_t last_block = -1;
+    for (std::int64_t lane = p; lane < p + lanes_; ++lane) {
+      if (!is_first(lane)) return false;
+      const std::int64_t last =
+          touches_.last[static_cast<std::size_t>(numbers_[static_cast<std::size_t>(lane)])] / per_block_;
+      if (lane > p && last != last_block) return false;
+      last_block = last;
     }
+    return true;
   }
 
   std::span<const std::int32_t> numbers_;
   Touches& touches_;
   std::int64_t per_block_;
+  std::int32_t lanes_, more_ = 0;
+  std::int64_t giver_ = -1;  // the block that leaves more_ DOFs apart, besides its own
 };
 
-// Numbers the DOFs that only this rank holds, starting with `next`, and appends their runs; returns the next free
-// number.
-std::int32_t number_own(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block,
-                        std::int32_t next, std::vector<Assembly::Run>& runs) {
+// Numbers the DOFs that only this rank holds, starting with assembly.shared, and sets the members that follow from it.
+void number_own(std::span<const std::int32_t> numbers, Touches& touches, std::int64_t points_per_block, int lanes,
+                Assembly& assembly) {
   const std::int64_t blocks = (std::ssize(numbers) + points_per_block - 1) / points_per_block;
   const int parts = omp_get_max_threads();
   const auto block = [&](int part) { return blocks * part / parts; };
-  BlockRange range(numbers, touches, points_per_block);
-  std::vector<std::int32_t> begin(static_cast<std::size_t>(parts));
+  BlockRange range(numbers, touches, points_per_block, lanes);
+  std::vector<Count> begin(static_cast<std::size_t>(parts));
 #pragma omp parallel for schedule(static, 1)
   for (int part = 0; part < parts; ++part)
     begin[static_cast<std::size_t>(part)] = range.count(block(part), block(part + 1));
-  for (std::int32_t& b : begin) next += std::exchange(b, next);
+  auto apart = static_cast<std::int32_t>(assembly.shared);
+  for (const Count& count : begin) apart += count.apart;
+  range.leave_apart(blocks, (lanes - apart % lanes) % lanes);
+  for (int part = 0; part < parts; ++part)
+    begin[static_cast<std::size_t>(part)].apart += range.more(block(part), block(part + 1));
+  Count next{0, static_cast<std::int32_t>(assembly.shared)};
+  for (Count& b : begin) {
+    const Count count = std::exchange(b, next);
+    next.dofs += count.dofs - count.apart;
+    next.apart += count.apart;
+  }
+  assembly.apart = next.apart;
+  assembly.owned = next.apart + next.dofs;
   std::vector<std::vector<Assembly::Run>> of_parts(static_cast<std::size_t>(parts));
 #pragma omp parallel for schedule(static, 1)
-  for (int part = 0; part < parts; ++part)
-    of_parts[static_cast<std::size_t>(part)] =
-        range.number(block(part), block(part + 1), begin[static_cast<std::size_t>(part)]);
-  for (const std::vector<Assembly::Run>& part : of_parts) runs.insert(runs.end(), part.begin(), part.end());
-  return next;
+  for (int part = 0; part < parts; ++part) {
+    Count& first = begin[static_cast<std::size_t>(part)];
+    first.dofs += next.apart;
+    of_parts[static_cast<std::size_t>(part)] = range.number(block(part), block(part + 1), first);
+  }
+  for (const std::vector<Assembly::Run>& part : of_parts)
+    assembly.runs.insert(assembly.runs.end(), part.begin(), part.end());
 }
 
-void number(Assembly& assembly, NumberedPoints&& points, std::int64_t points_per_block, int rank) {
+void number(Assembly& assembly, NumberedPoints&& points, std::int64_t points_per_block, int lanes, int rank) {
   if (points_per_block < 1) throw std::invalid_argument("points_per_block must be at least 1");
+  if (lanes < 1 || points_per_block % lanes != 0)
+    throw std::invalid_argument("points_per_block must be a multiple of lanes");
   Touches touches = touches_of(points.numbers, points.count);
   const SharedDofs shared(points, touches, rank);
   assembly.shared = shared.owned;
-  std::int32_t next = number_own(points.numbers, touches, points_per_block, shared.owned, assembly.runs);
-  assembly.owned = next;
+  number_own(points.numbers, touches, points_per_block, lanes, assembly);
+  auto next = static_cast<std::int32_t>(assembly.owned);
   std::map<int, std::int64_t> from;  // by owner: number of halo entries
   for (const SharedDofs::Halo& h : shared.halo) {
     touches.last[static_cast<std::size_t>(h.number)] = next++;
@@ -228,7 +338,7 @@ Assembly::Assembly(std::span<const std::int64_t> ids, std::int64_t points_per_bl
 Assembly::Assembly(std::int64_t points, const PointsById& by_id, const Sharing& sharing, std::int64_t points_per_block,
                    const mpi::Comm& comm) {
   number_on_all(*this, comm, [&] {
-    number(*this, numbered_points(points, by_id, sharing), points_per_block, comm.rank());
+    number(*this, numbered_points(points, by_id, sharing), points_per_block, 1, comm.rank());
     dof_ids.resize(by_id.ids.size());
     for (std::size_t g = 0; g < by_id.ids.size(); ++g) {
       const std::int32_t dof = index[static_cast<std::size_t>(points_of(by_id, g).front())];
@@ -237,8 +347,8 @@ Assembly::Assembly(std::int64_t points, const PointsById& by_id, const Sharing& 
   });
 }
 
-Assembly::Assembly(NumberedPoints points, std::int64_t points_per_block, const mpi::Comm& comm) {
-  number_on_all(*this, comm, [&] { number(*this, std::move(points), points_per_block, comm.rank()); });
+Assembly::Assembly(NumberedPoints points, std::int64_t points_per_block, int lanes, const mpi::Comm& comm) {
+  number_on_all(*this, comm, [&] { number(*this, std::move(points), points_per_block, lanes, comm.rank()); });
 }
 
 }  // namespace weft::exchange

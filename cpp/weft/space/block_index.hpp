@@ -32,8 +32,9 @@ struct BlockIndex {
 };
 
 // The schedule of a sweep. Blocks that touch the same entry are in one chunk or in chunks of different colours, and are
-// executed in order. So entries in [shared, owned) are updated just before the first block that touches them, and
-// summed just after the last. Shared entries ("apart") are handled before and after the sweep.
+// executed in order. So entries are updated just before the first block that touches them, and summed just after the
+// last. Those shared with other ranks, and the few that the assembly leaves apart, are handled before and after the
+// sweep.
 struct Plan {
   std::vector<Range> before;        // [blocks]: entries first touched by the block, its inside points in a row left out
   std::vector<std::int64_t> ahead;  // [blocks + 1]: entry where those first touched by the block begin, insides too

@@ -28,7 +28,7 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   plan.chunks = numbering.chunks;
   plan.zero = assembly.local;
   plan.halo = {assembly.owned, assembly.local};
-  append_pieces({0, assembly.shared}, plan.threads, plan.apart);
+  append_pieces({0, assembly.apart}, plan.threads, plan.apart);
 
   plan.before.assign(split.blocks, {assembly.owned, assembly.owned});
   plan.ahead.assign(split.blocks + 1, assembly.owned);
@@ -40,8 +40,8 @@ Plan make_plan(const Numbering& numbering, std::span<const std::int64_t> interio
   for (std::int64_t b = 0; b < split.blocks; ++b) plan.before[b] = {plan.ahead[b], plan.ahead[b]};
   for (const exchange::Assembly::Run& run : runs) {
     Range entries{run.begin, run.end};
-    if (run.first_block == run.last_block && interior[run.first_block] >= 0) {  // the kernel itself does its insides
-      if (run.begin != interior[run.first_block])
+    if (run.begin == plan.ahead[run.first_block] && interior[run.first_block] >= 0) {  // the kernel does its insides
+      if (run.begin != interior[run.first_block] || run.first_block != run.last_block)
         throw std::logic_error("space: the assembly does not number the interior points of a block first");
       entries.begin += inside;
       plan.before[run.first_block].begin += inside;

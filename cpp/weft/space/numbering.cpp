@@ -165,7 +165,7 @@ void Numbering::number_elements(const PointNumbers& points, exchange::NumberedPo
     for (std::int64_t e = 0; e < mesh.elements(); ++e)
       points.of_element(split.order[e], numbered.numbers.data() + e * each);
   });
-  assembly = exchange::Assembly(std::move(numbered), each, mesh.comm);
+  assembly = exchange::Assembly(std::move(numbered), each, 1, mesh.comm);
   index = std::move(assembly.index);
 }
 
@@ -185,7 +185,7 @@ void Numbering::number_blocks(const PointNumbers& points, exchange::NumberedPoin
       }
     }
   });
-  assembly = exchange::Assembly(std::move(numbered), lanes * each, mesh.comm);
+  assembly = exchange::Assembly(std::move(numbered), lanes * each, lanes, mesh.comm);
   mesh.comm.together([&] {
     index = device::large_vector<std::int32_t>(elements * each);
 #pragma omp parallel for
