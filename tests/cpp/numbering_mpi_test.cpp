@@ -93,6 +93,68 @@ TEST(Numbering, OfElementsTurnedAgainstEachOtherIsThatOfTheirPointIds) {
   check(test::shuffled_mesh(true), BoundarySet::all());
 }
 
+namespace {
+
+// The fraction of the time in which threads work in the last part, the only one of a single rank.
+double busy(const Numbering& numbering) {
+  std::int64_t work = 0, time = 0;
+  for (const auto& colour : numbering.chunks[2]) {
+    std::vector<std::int64_t> of_thread(numbering.threads, 0);
+    for (std::size_t c = 0; c < colour.size(); ++c) of_thread[c % of_thread.size()] += colour[c].end - colour[c].begin;
+    for (const std::int64_t blocks : of_thread) work += blocks;
+    time += *std::ranges::max_element(of_thread);
+  }
+  return static_cast<double>(work) / static_cast<double>(time * numbering.threads);
+}
+
+// Whether no two chunks of a colour touch the same entry.
+bool apart(const Numbering& numbering) {
+  const std::int64_t block = numbering.lanes * numbering.points_per_element(), nothing = numbering.assembly.local;
+  for (const auto& part : numbering.chunks) {
+    for (const auto& colour : part) {
+      std::vector<std::size_t> toucher(nothing, colour.size());
+      for (std::size_t c = 0; c < colour.size(); ++c) {
+        const std::int64_t end = std::min(colour[c].end * block, std::ssize(numbering.index));
+        for (std::int64_t p = colour[c].begin * block; p < end; ++p) {
+          if (numbering.index[p] == nothing) continue;
+          std::size_t& by = toucher[numbering.index[p]];
+          if (by != colour.size() && by != c) return false;
+          by = c;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+// Counts of elements that no grid of bricks divides evenly, with neighbours beyond periodic sides, too.
+TEST(Numbering, ThreadsAreBusyAndApart) {
+  const mpi::Comm comm;
+  struct Case {
+    std::array<std::int64_t, 3> counts;
+    bool periodic;
+    int threads, lanes;
+    double least;
+    std::size_t colours;
+  };
+  for (const Case& each : {Case{{7, 7, 8}, true, 2, 8, 0.97, 3}, Case{{7, 7, 8}, true, 2, 16, 0.95, 2},
+                           Case{{18, 18, 18}, false, 2, 8, 0.99, 2}, Case{{18, 18, 18}, true, 4, 8, 0.98, 2},
+                           Case{{18, 18, 18}, true, 3, 8, 0.98, 2}, Case{{16, 16, 16}, false, 8, 8, 0.98, 2}}) {
+    const bool p = each.periodic;
+    const mesh::Mesh mesh = mesh::make_box({.counts = each.counts, .periodic = {p, p, p}}, comm);
+    SCOPED_TRACE(mesh.source + ", " + std::to_string(each.threads) + " threads");
+    omp_set_num_threads(each.threads);
+    const Numbering numbering(mesh, 2, BoundarySet{}, each.lanes);
+    omp_set_num_threads(1);
+    EXPECT_TRUE(apart(numbering));
+    if (comm.size() > 1) continue;  // ranks have fewer elements, in more parts
+    EXPECT_GE(busy(numbering), each.least);
+    EXPECT_LE(numbering.chunks[2].size(), each.colours);
+  }
+}
+
 TEST(Numbering, SharesTheArraysOfTheMesh) {
   const mpi::Comm comm;
   const mesh::Mesh mesh = mesh::make_box({.counts = {4, 3, 2}}, comm);

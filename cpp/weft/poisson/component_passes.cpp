@@ -1,7 +1,5 @@
 #include "weft/poisson/component_passes.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <stdexcept>
@@ -76,14 +74,13 @@ void ComponentPasses<T>::sweep(const solver::ComponentPass<T>& pass, space::Part
       device::host_table<FieldPasses<T>>("poisson/simd_order", "fields", op_.order(), device::type_name<T>()).iterate;
   for (int p = part.first; p <= part.last; ++p) {
     const trace::Span span(names[p], trace::Category::cpu);
-    for (const std::vector<Range>& chunks : plan.chunks[p]) {
-      const auto count = static_cast<std::int64_t>(chunks.size());
-      std::vector<std::vector<ComponentSweep<T>>> parts(chunks.size(), sweeps(pass));
-#pragma omp parallel for num_threads(plan.threads) schedule(static, 1) if (plan.threads > 1)
-      for (std::int64_t c = 0; c < count; ++c)
-        run(op_.elements(), plan, parts[c].data(), components_, chunks[c], op_.scratch(omp_get_thread_num()));
-      for (const auto& each : parts) add_sums(each, sums);
-    }
+    std::vector<std::vector<ComponentSweep<T>>> parts(space::count_chunks(plan.chunks[p]));
+    space::for_numbered_chunks(plan.chunks[p], plan.threads, [&](int number, const Range& chunk, int thread) {
+      std::vector<ComponentSweep<T>> work = sweeps(pass);  // of its own: threads must not share cache lines
+      run(op_.elements(), plan, work.data(), components_, chunk, op_.scratch(thread));
+      parts[number] = std::move(work);
+    });
+    for (const auto& each : parts) add_sums(each, sums);
   }
 }
 

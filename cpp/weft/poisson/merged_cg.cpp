@@ -1,7 +1,5 @@
 #include "weft/poisson/merged_cg.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -85,17 +83,13 @@ void MergedCg<T>::sweep(T* x, const Scalars& scalars, space::Part part, CgSums& 
   const auto pass = simd_passes<T>(op_.order()).iterate;
   for (int p = part.first; p <= part.last; ++p) {
     const trace::Span span(names[p], trace::Category::cpu);
-    for (const std::vector<Range>& chunks : plan.chunks[p]) {
-      const auto count = static_cast<std::int64_t>(chunks.size());
-      std::vector<CgSums> parts(chunks.size());
-#pragma omp parallel for num_threads(plan.threads) schedule(static, 1) if (plan.threads > 1)
-      for (std::int64_t c = 0; c < count; ++c) {
-        CgSweep<T> work({r_.data(), p_.data(), v_.data(), x, d_}, scalars);
-        pass(op_.elements(), plan, work, chunks[c], op_.scratch(omp_get_thread_num()));
-        parts[c] = work.sums;
-      }
-      for (const CgSums& s : parts) sums += s;
-    }
+    std::vector<CgSums> parts(space::count_chunks(plan.chunks[p]));
+    space::for_numbered_chunks(plan.chunks[p], plan.threads, [&](int number, const Range& chunk, int thread) {
+      CgSweep<T> work({r_.data(), p_.data(), v_.data(), x, d_}, scalars);
+      pass(op_.elements(), plan, work, chunk, op_.scratch(thread));
+      parts[number] = work.sums;
+    });
+    for (const CgSums& s : parts) sums += s;
   }
 }
 

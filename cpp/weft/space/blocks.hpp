@@ -39,18 +39,42 @@ void for_pieces(const std::vector<Range>& pieces, int threads, Work&& work) {
   for_count(std::ssize(pieces), threads, [&](std::int64_t i) { work(pieces[i]); });
 }
 
+// Runs work(number, range, thread) for all chunks, one colour after the other; they are numbered in this order. Chunk t
+// of a colour is processed by thread t, so that it finds in its cache what it has left there.
+template <class Work>
+void for_numbered_chunks(const std::vector<std::vector<Range>>& colours, int threads, Work&& work) {
+  if (threads == 1) {
+    int number = 0;
+    for (const std::vector<Range>& chunks : colours)
+      for (const Range& chunk : chunks) work(number++, chunk, 0);
+    return;
+  }
+  if (colours.empty()) return;
+#pragma omp parallel num_threads(threads)
+  {
+    const int thread = omp_get_thread_num(), all = omp_get_num_threads();
+    int before = 0;
+    for (const std::vector<Range>& chunks : colours) {
+      if (before > 0) {
+#pragma omp barrier
+      }
+      const int count = static_cast<int>(chunks.size());
+      for (int c = thread; c < count; c += all) work(before + c, chunks[c], thread);
+      before += count;
+    }
+  }
+}
+
 // Runs work(range, thread) for all chunks, one colour after the other.
 template <class Work>
 void for_chunks(const std::vector<std::vector<Range>>& colours, int threads, Work&& work) {
-  for (const std::vector<Range>& chunks : colours) {
-    const int count = static_cast<int>(chunks.size());
-    if (threads == 1) {
-      for (const Range& chunk : chunks) work(chunk, 0);
-    } else {
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-      for (int c = 0; c < count; ++c) work(chunks[c], omp_get_thread_num());
-    }
-  }
+  for_numbered_chunks(colours, threads, [&](int, const Range& chunk, int thread) { work(chunk, thread); });
+}
+
+inline int count_chunks(const std::vector<std::vector<Range>>& colours) {
+  int count = 0;
+  for (const std::vector<Range>& chunks : colours) count += static_cast<int>(chunks.size());
+  return count;
 }
 
 // How kernels access the surface points of blocks; results are bit-identical for all of them. runs: points whose lanes

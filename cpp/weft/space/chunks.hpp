@@ -22,9 +22,11 @@ struct Division {
 };
 
 // parts: consecutive ranges that contain all blocks. costs: [blocks] relative times. entries_of(block): the entries
-// that it touches, in [0, entries); negative ones do not count. The chunks of a part have equal cost, and their number
-// is the one that keeps the threads busiest. The last block stays last. std::runtime_error if too many blocks touch the
-// same entry.
+// that it touches, in [0, entries); negative ones do not count.
+//
+// Each thread gets consecutive blocks of a part, of the same cost as those of the others, and processes them in as few
+// colours as keep the threads busy: mostly two, since blocks that touch nothing of another thread fill up any colour.
+// The last block stays last. std::runtime_error if too many blocks touch the same entry.
 Division divide_blocks(const std::array<Range, 3>& parts, int threads, std::span<const int> costs, std::int64_t entries,
                        const std::function<std::span<const std::int32_t>(std::int64_t block)>& entries_of);
 

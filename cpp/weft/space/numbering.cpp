@@ -3,10 +3,14 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "weft/device/host_memory.hpp"
 #include "weft/space/bricks.hpp"
+#include "weft/space/regions.hpp"
 
 namespace weft::space {
 namespace {
@@ -25,14 +29,50 @@ std::vector<int> inside_first(int order) {
   return points;
 }
 
-// Chooses the elements of each block among those of one shape in a part of the split.
-void fill_blocks(BlockSplit& split, const mesh::Mesh& mesh, std::span<const mesh::Shape> shapes, int lanes) {
-  const std::array<std::int64_t, 4> parts{0, split.half * lanes, split.halo_end * lanes, mesh.elements()};
-  for (std::size_t p = 0; p + 1 < parts.size(); ++p) {
-    const std::int64_t end = std::min(parts[p + 1], mesh.elements());
-    for (std::int64_t begin = parts[p], next; begin < end; begin = next) {
+// With a variable metric, computed or loaded, an element takes 1.5 times as long as with a constant one
+// (docs/cpu-kernels.md).
+int cost_of(mesh::Shape shape) { return shape <= mesh::Shape::affine ? 2 : 3; }
+
+// The parts of the split, in elements.
+std::array<Range, 3> parts_of(const BlockSplit& split, std::int64_t elements, int lanes) {
+  const std::int64_t half = split.half * lanes, halo_end = std::min(split.halo_end * lanes, elements);
+  return {Range{0, half}, {half, halo_end}, {halo_end, elements}};
+}
+
+// Puts the elements of each part in the order of their regions, and those of a region in the order of their shapes.
+// Returns the region of each element.
+std::vector<Region> sort_by_region(BlockSplit& split, const mesh::Mesh& mesh, std::span<const mesh::Shape> shapes,
+                                   int lanes, int threads) {
+  std::vector<Region> region_of(mesh.elements());
+  for (const Range& part : parts_of(split, mesh.elements(), lanes)) {
+    const auto elements = std::span(split.order).subspan(part.begin, part.end - part.begin);
+    std::vector<int> costs;
+    for (const std::int64_t e : elements) costs.push_back(cost_of(shapes[e]));
+    const std::vector<Region> here = regions(mesh, elements, costs, lanes, threads);
+    for (std::size_t i = 0; i < elements.size(); ++i) region_of[elements[i]] = here[i];
+    constexpr std::size_t each = mesh::all_shapes.size();
+    std::vector<std::vector<std::int64_t>> sorted(threads * Region::groups * each);
+    for (const std::int64_t e : elements) {
+      const int region = region_of[e].thread * Region::groups + region_of[e].group;
+      sorted[region * each + static_cast<std::size_t>(shapes[e])].push_back(e);
+    }
+    auto to = elements.begin();
+    for (const auto& alike : sorted) to = std::ranges::copy(alike, to).out;
+  }
+  return region_of;
+}
+
+// Chooses the elements of each block among those of one shape and region in a part of the split. region_of: of each
+// element; empty: there is one thread.
+void fill_blocks(BlockSplit& split, const mesh::Mesh& mesh, std::span<const mesh::Shape> shapes,
+                 std::span<const Region> region_of, int lanes) {
+  const auto alike = [&](std::int64_t a, std::int64_t b) {
+    return shapes[a] == shapes[b] && (region_of.empty() || region_of[a] == region_of[b]);
+  };
+  for (const Range& part : parts_of(split, mesh.elements(), lanes)) {
+    for (std::int64_t begin = part.begin, next; begin < part.end; begin = next) {
       next = begin + 1;
-      while (next < end && shapes[split.order[next]] == shapes[split.order[begin]]) ++next;
+      while (next < part.end && alike(split.order[next], split.order[begin])) ++next;
       const std::int64_t first = (begin + lanes - 1) / lanes * lanes;  // where a block begins
       if (first >= next) continue;
       const std::span<std::int64_t> elements = std::span(split.order).subspan(first, next - first);
@@ -104,7 +144,12 @@ void Numbering::set_up(const PointNumbers& points) {
 #pragma omp parallel for
     for (std::int64_t e = 0; e < mesh.elements(); ++e) of_elements[e] = mesh::shape_of(mesh, e);
     split = split_blocks(halo, of_elements, lanes);
-    if (lanes > 1) fill_blocks(split, mesh, of_elements, lanes);
+    if (lanes > 1) {
+      threads = omp_get_max_threads();
+      std::vector<Region> region_of;
+      if (threads > 1) region_of = sort_by_region(split, mesh, of_elements, lanes, threads);
+      fill_blocks(split, mesh, of_elements, region_of, lanes);
+    }
     shapes.assign(split.blocks, mesh::Shape::box);
     for (std::int64_t e = 0; e < mesh.elements(); ++e)
       shapes[e / lanes] = std::max(shapes[e / lanes], of_elements[split.order[e]]);
@@ -118,7 +163,6 @@ void Numbering::set_up(const PointNumbers& points) {
 
 // Divides the blocks so that chunks that run at the same time have no points in common.
 void Numbering::divide_among_threads(const PointNumbers& points) {
-  threads = omp_get_max_threads();
   const std::array<Range, 3> parts{Range{0, split.half}, {split.half, split.halo_end}, {split.halo_end, split.blocks}};
   std::vector<std::int32_t> surface;  // numbers of the points on the surfaces of elements, in the order of the split
   std::int64_t each_surface = 0;
@@ -137,10 +181,8 @@ void Numbering::divide_among_threads(const PointNumbers& points) {
       }
     }
   }
-  // With a variable metric, computed or loaded, an element takes 1.5 times as long as with a constant one
-  // (docs/cpu-kernels.md).
   std::vector<int> costs;
-  for (const mesh::Shape shape : shapes) costs.push_back(shape <= mesh::Shape::affine ? 2 : 3);
+  for (const mesh::Shape shape : shapes) costs.push_back(cost_of(shape));
   Division division = divide_blocks(parts, threads, costs, points.count(), [&](std::int64_t b) {
     const std::int64_t begin = b * lanes, end = std::min(begin + lanes, mesh.elements());
     return std::span<const std::int32_t>(surface).subspan(begin * each_surface, (end - begin) * each_surface);
