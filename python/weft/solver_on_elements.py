@@ -81,7 +81,7 @@ class SolverOnElements:
         return str(self._core.save(os.fspath(folder), text, operator.index(keep)))
 
     def restore(self, path: str | os.PathLike[str]) -> Checkpoint:
-        """Continue from a checkpoint, or from the newest in a folder of checkpoints. (collective)
+        """Continue from a checkpoint, or from the newest in a folder of checkpoints or in a run's folder. (collective)
 
         The number of ranks and the precision may differ from those of the checkpoint; fields of another order are
         interpolated. Raises ``weft.mpi.CollectiveError`` if the checkpoint is missing, truncated or damaged, or is of

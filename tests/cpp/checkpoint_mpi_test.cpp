@@ -209,6 +209,16 @@ TEST(Checkpoint, only_the_last_two_are_kept_and_what_is_unfinished_does_not_coun
   EXPECT_EQ(Checkpoint(folder.path, comm).header().step, 100) << "the newest is the one written last";
 }
 
+TEST(Checkpoint, the_newest_is_found_in_the_folder_of_a_run) {
+  const mpi::Comm comm;
+  const Folder folder(comm);
+  Fields<float> fields(test_box(), Dealiasing::phase_shift, {1, comm.size()}, comm.rank(), 0);
+  fields.fill();
+  for (const std::int64_t step : {500, 600})
+    write_checkpoint(header(step), fields.view(), {folder.path + "/checkpoints"}, comm);
+  EXPECT_EQ(Checkpoint(folder.path, comm).header().step, 600);
+}
+
 TEST(Checkpoint, another_box_or_number_of_scalars_is_an_error_that_says_so) {
   const mpi::Comm comm;
   const Folder folder(comm);

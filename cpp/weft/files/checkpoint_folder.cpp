@@ -117,7 +117,8 @@ fs::path find_checkpoint(const std::string& text, const CheckpointKind& kind) {
   const fs::path path(text);
   if (!fs::exists(path)) throw std::runtime_error(text + ": no such checkpoint");
   if (fs::exists(path / kind.file)) return path;
-  const std::vector<Found> inside = checkpoints_of(path, kind);
+  const fs::path of_run = path / "checkpoints";
+  const std::vector<Found> inside = checkpoints_of(fs::is_directory(of_run) ? of_run : path, kind);
   if (inside.empty())
     throw std::runtime_error(text + ": neither " + kind.format.what +
                              " nor a folder with checkpoints (checkpoint-<step>)");

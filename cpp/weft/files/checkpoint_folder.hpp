@@ -26,9 +26,9 @@ std::string write_checkpoint_folder(
     const std::string& folder, const CheckpointKind& kind, std::int64_t step, int keep, const mpi::Comm& comm,
     const std::function<void(const std::filesystem::path&, std::int64_t number)>& write);
 
-// The checkpoint at `text`: either its own folder, or a folder of checkpoints, of which the newest is used.
-// std::runtime_error with `text` if there is none, or with the name of a file so damaged that the newest cannot be
-// determined. Local.
+// The checkpoint at `text`: its own folder, or a folder of checkpoints or that of a run, which has them in
+// checkpoints/; of several, the newest. std::runtime_error with `text` if there is none, or with the name of a file so
+// damaged that the newest cannot be determined. Local.
 std::filesystem::path find_checkpoint(const std::string& text, const CheckpointKind& kind);
 
 }  // namespace weft::files

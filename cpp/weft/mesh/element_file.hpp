@@ -62,7 +62,7 @@ template <class T>
 void write_element_file(const std::filesystem::path& path, const files::Format& format, ElementFileHeader header,
                         const Mesh& mesh, const std::function<void(std::int64_t element, T* values)>& get);
 
-// A checkpoint on disk. `path` is its folder, or a folder of several checkpoints, of which the newest is used.
+// A checkpoint on disk. `path` is its folder, a folder of several or that of a run, of which the newest is used.
 class ElementFile {
  public:
   // Reads the header. CollectiveError, with the file's name and what to do, if the file is missing, truncated or

@@ -43,7 +43,7 @@ template <class T>
 std::string write_checkpoint(CheckpointHeader header, const SpectralFields<T>& fields, const CheckpointOptions& options,
                              const mpi::Comm& comm);
 
-// A checkpoint on disk. `path` is its folder, or a folder of several checkpoints, of which the newest is used.
+// A checkpoint on disk. `path` is its folder, a folder of several or that of a run, of which the newest is used.
 class Checkpoint {
  public:
   // Reads the headers. CollectiveError, with the file's name and what to do, if files are missing, incomplete,
