@@ -9,6 +9,7 @@
 #include <fstream>
 #include <random>
 
+#include "error_of.hpp"
 #include "folder.hpp"
 #include "weft/device/device.hpp"
 #include "weft/fft/decomposition.hpp"
@@ -95,15 +96,6 @@ double difference(const Fields<T>& a, const Fields<T>& b, const mpi::Comm& comm)
       largest =
           std::max(largest, std::abs(std::complex<double>(a.values[f][i]) - std::complex<double>(b.values[f][i])));
   return comm.max(largest);
-}
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace

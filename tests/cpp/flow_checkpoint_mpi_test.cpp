@@ -11,6 +11,7 @@
 #include <fstream>
 #include <random>
 
+#include "error_of.hpp"
 #include "folder.hpp"
 #include "vector_checks.hpp"
 #include "weft/files/checksum.hpp"
@@ -101,15 +102,6 @@ mesh::ElementFile opened(const std::string& path, const mpi::Comm& comm) { retur
 std::string content(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 template <class T>

@@ -123,16 +123,4 @@ std::map<std::int64_t, std::vector<T>> flow_trajectory(const mesh::Mesh& mesh, c
   return fields_by_element(solver);
 }
 
-template <class T>
-void expect_same_fields(const std::map<std::int64_t, std::vector<T>>& found,
-                        const std::map<std::int64_t, std::vector<T>>& expected, double tolerance) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (const auto& [id, values] : expected) {
-    const std::vector<T>& own = found.at(id);
-    ASSERT_EQ(own.size(), values.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_NEAR(own[i], values[i], tolerance) << "element " << id << " value " << i;
-  }
-}
-
 }  // namespace weft::test

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numbers>
 
+#include "error_of.hpp"
 #include "flow_checks.hpp"
 #include "weft/flow/time_scheme.hpp"
 
@@ -17,16 +18,6 @@ namespace {
 mesh::Mesh box(const mpi::Comm& comm, const char* deformation = "none", std::array<bool, 3> periodic = {}) {
   return mesh::make_box({.counts = {3, 2, 2}, .upper = {1, 0.8, 0.6}, .periodic = periodic, .deformation = deformation},
                         comm);
-}
-
-template <class Make>
-std::string error_of(const Make& make) {
-  try {
-    make();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace
@@ -91,7 +82,7 @@ TEST(Flow, TheTrajectoryIsThatOfOneRankByEveryPath) {
     for (const char* choice : {"pairwise:direct", "pairwise:staged", "pairwise:ipc"}) {
       SCOPED_TRACE(std::string(deformation) + " " + choice);
       if (mesh.comm.size() == 1 && choice == std::string("pairwise:ipc")) continue;  // between ranks
-      test::expect_same_fields(
+      test::expect_same_by_element(
           test::flow_trajectory<double>(mesh, test::space_options(mesh, 3, "host", choice), options, 3), expected,
           1e-7);
       if (deformation == std::string("smooth")) break;
@@ -106,14 +97,14 @@ TEST(Flow, SimdAndPortableKernelsAndSinglePrecisionGiveTheSameFlow) {
       test::flow_trajectory<double>(mesh, test::space_options(mesh, 4, "host"), test::flow_options<double>(host), 2);
   poisson::Options simd = test::space_options(mesh, 4, "host");
   simd.kernels = poisson::Kernels::simd;
-  test::expect_same_fields(test::flow_trajectory<double>(mesh, simd, test::flow_options<double>(host), 2), expected,
-                           1e-7);
+  test::expect_same_by_element(test::flow_trajectory<double>(mesh, simd, test::flow_options<double>(host), 2), expected,
+                               1e-7);
   auto single = test::flow_options<float>(host);
   single.pressure_tolerance = single.velocity_tolerance = single.scalar_tolerance = 1e-5;
   const auto rough = test::flow_trajectory<float>(mesh, simd, single, 2);
   std::map<std::int64_t, std::vector<double>> widened;
   for (const auto& [id, values] : rough) widened[id].assign(values.begin(), values.end());
-  test::expect_same_fields(widened, expected, 2e-3);
+  test::expect_same_by_element(widened, expected, 2e-3);
 }
 
 TEST(Flow, PrescribedValuesAreExactAndWallsWin) {

@@ -9,6 +9,7 @@
 
 #include "coarse_solver.hpp"
 #include "fiber_device.hpp"
+#include "noise.hpp"
 #include "weft/flow/helmholtz.hpp"
 #include "weft/flow/pressure.hpp"
 #include "weft/mesh/mesh.hpp"
@@ -36,12 +37,6 @@ poisson::Options options_for(int order, Kernels kernels = Kernels::simd, Geometr
   options.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
   options.device = device::open(device);
   return options;
-}
-
-double noise(std::int64_t id, int seed) {
-  std::uint64_t x = static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(seed) * 77777u;
-  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9u;
-  return static_cast<double>((x ^ (x >> 29)) >> 11) * 0x1p-52 - 1;
 }
 
 // [fields][entries]: owned entries depend on the global id, the others are NaN except the zero slot.

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 
+#include "error_of.hpp"
 #include "folder.hpp"
 #include "maxwell_checks.hpp"
 
@@ -50,15 +51,6 @@ struct Begun {
   Operator<T> op;
   Solver<T> solver;
 };
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "";
-}
 
 template <class T>
 void expect_goes_on(const Options& options, const mesh::Mesh& mesh) {

@@ -75,16 +75,4 @@ std::map<std::int64_t, std::vector<T>> trajectory(const mesh::Mesh& mesh, const 
   return result;
 }
 
-template <class T>
-void expect_same_trajectory(const std::map<std::int64_t, std::vector<T>>& found,
-                            const std::map<std::int64_t, std::vector<T>>& expected, double tolerance) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (const auto& [id, values] : expected) {
-    const std::vector<T>& own = found.at(id);
-    ASSERT_EQ(own.size(), values.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_NEAR(own[i], values[i], tolerance) << "element " << id << " entry " << i;
-  }
-}
-
 }  // namespace weft::test

@@ -1,4 +1,5 @@
-// Checks shared by the mesh tests: the numbering of points against their coordinates, over all ranks.
+// Checks shared by tests on meshes: the numbering of points against their coordinates, and values by element, over all
+// ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,6 +22,19 @@ std::vector<T> all_gather(const std::vector<T>& mine, const mpi::Comm& comm) {
   std::vector<T> all((offsets.back() + counts.back()) / sizeof(T));
   MPI_Allgatherv(mine.data(), bytes, MPI_BYTE, all.data(), counts.data(), offsets.data(), MPI_BYTE, comm.get());
   return all;
+}
+
+// Checks values by the ids of their elements.
+template <class T>
+void expect_same_by_element(const std::map<std::int64_t, std::vector<T>>& found,
+                            const std::map<std::int64_t, std::vector<T>>& expected, double tolerance) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [id, values] : expected) {
+    const std::vector<T>& own = found.at(id);
+    ASSERT_EQ(own.size(), values.size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(own[i], values[i], tolerance) << "element " << id << " value " << i;
+  }
 }
 
 // Checks that ids are exactly 1..global_points, and that two points have the same id if and only if they have the same

@@ -7,6 +7,7 @@
 
 #include "coarse_solver.hpp"
 #include "fiber_device.hpp"
+#include "noise.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/multigrid_solver.hpp"
 #include "weft/poisson/transfer.hpp"
@@ -28,12 +29,6 @@ poisson::Options options_for(int order, const std::string& device = "host", bool
   options.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
   options.device = device::open(device);
   return options;
-}
-
-double noise(std::int64_t id, int seed) {
-  std::uint64_t x = static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(seed) * 77777u;
-  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9u;
-  return static_cast<double>((x ^ (x >> 29)) >> 11) * 0x1p-52 - 1;
 }
 
 std::vector<double> noise_of(const poisson::Operator<double>& op, int seed) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fiber_device.hpp"
+#include "noise.hpp"
 #include "shape_meshes.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
@@ -45,12 +46,6 @@ poisson::Options options_for(int order, Storage storage = Storage::assembled, Ge
 }
 
 // A value for every global id, the same on any number of ranks.
-double noise(std::int64_t id, int seed) {
-  std::uint64_t x = static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(seed) * 77777u;
-  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9u;
-  return id > 0 ? static_cast<double>((x ^ (x >> 29)) >> 11) * 0x1p-52 - 1 : 0;
-}
-
 template <class T>
 device::Array<T> vector_of(const poisson::AnyOperator<T>& op, const std::vector<double>& values) {
   std::vector<T> all(values.begin(), values.end());
@@ -60,7 +55,7 @@ device::Array<T> vector_of(const poisson::AnyOperator<T>& op, const std::vector<
 template <class T>
 std::vector<double> noise_vector(const poisson::AnyOperator<T>& op, int seed) {
   std::vector<double> values;
-  for (const std::int64_t id : op.unknown_ids()) values.push_back(noise(id, seed));
+  for (const std::int64_t id : op.unknown_ids()) values.push_back(id > 0 ? noise(id, seed) : 0);
   return values;
 }
 template <class T>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fiber_device.hpp"
+#include "noise.hpp"
 #include "weft/element/fast_diagonalisation.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/poisson/schwarz.hpp"
@@ -33,12 +34,6 @@ poisson::Options options_for(int order, Kernels kernels, bool dirichlet = true, 
   options.exchange = {exchange::Schedule::pairwise, exchange::Path::direct};
   options.device = device::open(device);
   return options;
-}
-
-double noise(std::int64_t id) {
-  std::uint64_t x = static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9u;
-  return static_cast<double>((x ^ (x >> 29)) >> 11) * 0x1p-52 - 1;
 }
 
 template <class T>

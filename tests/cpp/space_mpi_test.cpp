@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fiber_device.hpp"
+#include "noise.hpp"
 #include "weft/mesh/mesh.hpp"
 #include "weft/mesh/points.hpp"
 #include "weft/space/overlap.hpp"
@@ -34,12 +35,6 @@ space::Options options_for(int order, Kernels kernels, const std::string& device
 }
 
 // Looks random and depends only on the numbers.
-double noise(std::int64_t i, int seed) {
-  std::uint64_t x = static_cast<std::uint64_t>(i) * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(seed) * 77777u;
-  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9u;
-  return static_cast<double>((x ^ (x >> 29)) >> 11) * 0x1p-52 - 1;
-}
-
 double summed(const mpi::Comm& comm, double value) {
   comm.sum(&value, 1);
   return value;
