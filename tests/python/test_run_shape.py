@@ -8,11 +8,15 @@ import json
 import sys
 import typing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from mpi4py import MPI
 from mpi_run import finish, start
 
+from weft import device
 from weft.cases import WORKLOADS
+from weft.run import machine
 from weft.run.record import Display, Result
 
 FOLDER = Path(__file__).parents[2] / "python" / "weft" / "run"
@@ -74,3 +78,16 @@ def test_a_run_draws_plots_unless_told_otherwise(workload: str, plots: bool, tmp
     done = finish(start([sys.executable, "-m", "weft.cli.main", "run", workload, "--output", str(tmp_path), *words]))
     assert done.returncode == 0, done.stderr
     assert bool(list(tmp_path.glob("*.png"))) == plots
+
+
+def test_the_bandwidth_is_announced_only_where_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flow and turbulence leave the measurement out on GPUs, and where the size that was asked for is wrong."""
+    host, said = device.open("host"), []
+    monkeypatch.setenv("WEFT_BANDWIDTH_BYTES", str(1 << 20))
+    assert machine.rates_beside(SimpleNamespace(is_host=False), "double", MPI.COMM_SELF, said.append) is None
+    assert said == []
+    assert machine.rates_beside(host, "double", MPI.COMM_SELF, said.append) is not None
+    assert said == [machine.MEASURING]
+    monkeypatch.setenv("WEFT_BANDWIDTH_BYTES", "much")
+    assert machine.rates_beside(host, "double", MPI.COMM_SELF, said.append) is None
+    assert said == [machine.MEASURING]

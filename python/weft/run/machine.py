@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -164,12 +164,14 @@ def rates(device: Device, precision: str, comm: MPI.Intracomm) -> Rates:
     }
 
 
+MEASURING = "machine: measuring bandwidth and peak"
 LARGEST_BANDWIDTH_BYTES = 1 << 30  # on the host, unless WEFT_BANDWIDTH_BYTES asks for another number
 
 
-def rates_beside(device: Device, precision: str, comm: MPI.Intracomm) -> Rates | None:
+def rates_beside(device: Device, precision: str, comm: MPI.Intracomm, announce: Callable[[str], None]) -> Rates | None:
     """The rates of a host whose memory holds the fields of a finished run, which must not fail now: None for a GPU,
-    where less than twice the memory of the measurement is free, and for a wrong WEFT_BANDWIDTH_BYTES. (collective)"""
+    where less than twice the memory of the measurement is free, and for a wrong WEFT_BANDWIDTH_BYTES. `announce` is
+    called only before a measurement. (collective)"""
     from weft import mpi
 
     try:
@@ -179,6 +181,7 @@ def rates_beside(device: Device, precision: str, comm: MPI.Intracomm) -> Rates |
     usable = comm.allreduce(size > 0 and device.is_host, MPI.LAND)
     if not usable or mpi.free_bytes_per_rank(device, comm) < comm.allreduce(2 * size, MPI.MAX):
         return None
+    announce(MEASURING)
     return rates(device, precision, comm)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from mpi4py import MPI
@@ -79,7 +79,9 @@ def memory(problem: Problem) -> Figures:
 TERMS = {"overintegrated": "convect", "skew-symmetric": "convect_skew"}
 
 
-def add_limits(problem: Problem, record: Record, recorded: Sequence[Mapping[str, float]]) -> None:
+def add_limits(
+    problem: Problem, record: Record, recorded: Sequence[Mapping[str, float]], announce: Callable[[str], None]
+) -> None:
     """Measures the host and adds the limits of the phases that can be counted, from the steps that were `recorded`.
 
     Without recorded steps, SIMD kernels or room for the measurement there are none. (collective)
@@ -88,7 +90,7 @@ def add_limits(problem: Problem, record: Record, recorded: Sequence[Mapping[str,
     phases = record["timings"]["phases"]
     if not recorded or solver.kernels != "simd":
         return
-    measured = rates_beside(solver.device, case.precision, comm)
+    measured = rates_beside(solver.device, case.precision, comm, announce)
     if measured is None:
         return
     figures.update(measured)

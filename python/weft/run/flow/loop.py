@@ -116,8 +116,8 @@ class Run:
         self.finish(seconds)
         if signal == 0:
             self.record["figures"]["errors"] = self.problem.errors()
-            self.display.phase("machine: measuring bandwidth and peak")
-            add_limits(self.problem, self.record, [step for step in self.steps if step["recorded"]])
+            recorded = [step for step in self.steps if step["recorded"]]
+            add_limits(self.problem, self.record, recorded, self.display.phase)
             if case.output.compare_paths:
                 self.display.phase("exchange: timing every path")
                 paths(self.problem, self.record)

@@ -19,7 +19,7 @@ from weft.run.elements import moved_by_user_code
 from weft.run.energy import Meter
 from weft.run.folder import open_folder
 from weft.run.interrupt import asked_to_stop
-from weft.run.machine import rates
+from weft.run.machine import MEASURING, rates
 from weft.run.maxwell.errors import Errors, exact_energies
 from weft.run.maxwell.figures import choices, compare, finish, sizes
 from weft.run.maxwell.output import OutputFiles
@@ -61,7 +61,7 @@ def run(case: MaxwellCase, display: Display) -> Result:
             f"time.dt or time.courant: the time step {problem.dt:.6g} is above the limit {solver.dt_limit:.6g} of this "
             "mesh, order and materials; the fields may grow without bound"
         )
-    display.phase("machine: measuring bandwidth and peak")
+    display.phase(MEASURING)
     with clock("machine_seconds"):
         record["figures"].update(rates(solver.device, case.precision, comm))
     record["figures"].update(Figures(steps_done=0, stable=True, unstable=""))

@@ -16,7 +16,7 @@ from weft.arrays import DeviceArray
 from weft.cases.poisson import PoissonCase
 from weft.record import Record
 from weft.run.elements import moved_by_user_code
-from weft.run.machine import rates
+from weft.run.machine import MEASURING, rates
 from weft.run.poisson import output
 from weft.run.poisson.figures import finish, sizes
 from weft.run.poisson.own import OwnProblem
@@ -56,7 +56,7 @@ def run(case: PoissonCase, display: Display) -> Result:
     record = open_record(case, operator.device, clock, operator.choices, sizes(mesh, operator, case))
     record["residuals"] = []
     display.header(record)
-    display.phase("machine: measuring bandwidth and peak")
+    display.phase(MEASURING)
     with clock("machine_seconds"):
         record["figures"].update(rates(operator.device, case.precision, comm))
     display.phase("solving")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from mpi4py import MPI
 
@@ -43,12 +44,12 @@ def sizes(problem: Problem, began: Checkpoint | None) -> Figures:
     }
 
 
-def add_limits(problem: Problem, record: Record) -> None:
+def add_limits(problem: Problem, record: Record, announce: Callable[[str], None]) -> None:
     """Measures the host and adds the limits of a step; none where there is no room for it, or no step. (collective)"""
     case, figures, seconds = problem.case, record["figures"], record["timings"]["seconds_per_step"]
     if not seconds:
         return
-    measured = rates_beside(problem.solver.device, case.precision, problem.comm)
+    measured = rates_beside(problem.solver.device, case.precision, problem.comm, announce)
     if measured is None:
         return
     what = (case.points, case.dealiasing, case.time.scheme, len(case.scalars.schmidt))

@@ -115,8 +115,7 @@ class Run:
             self.film.write(self.plane(np.empty((0, 0))), {})
         self.finish(step_seconds, seconds, profile)
         if signal == 0:
-            self.display.phase("machine: measuring bandwidth and peak")
-            add_limits(self.problem, self.record)
+            add_limits(self.problem, self.record, self.display.phase)
         self.display.result(self.record)
         checkpoint = self.checkpoints.last if case.checkpoint.on_signal else ""
         return Result(self.record, signal=signal, checkpoint=checkpoint)
