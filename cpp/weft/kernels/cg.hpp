@@ -94,13 +94,14 @@ WEFT_KERNEL(cg_step, cg_threads,
   }
 }
 
-// partials[kind * blocks + block]: the sums of w r r, of w r d r unless d is null, of w Ap d r and of w Ap d Ap.
+// partials[kind * blocks + block]: the sums of w r r, of w r d r unless d is null, of w Ap d r and of w Ap d Ap; and
+// unless p is null, curvatures[block] = the sum of w p Ap.
 WEFT_KERNEL(cg_products, cg_threads,
-            (long n, long blocks, int rounds, const real* WEFT_RESTRICT r, const real* WEFT_RESTRICT ap,
-             const real* WEFT_RESTRICT inverse_diagonal, const real* WEFT_RESTRICT weights,
-             double* WEFT_RESTRICT partials)) {
-  WEFT_SHARED(double, shared[4][cg_threads]);
-  double rr[WEFT_SLOTS(cg_threads)] = {}, rz[WEFT_SLOTS(cg_threads)] = {};
+            (long n, long blocks, int rounds, const real* WEFT_RESTRICT p, const real* WEFT_RESTRICT r,
+             const real* WEFT_RESTRICT ap, const real* WEFT_RESTRICT inverse_diagonal,
+             const real* WEFT_RESTRICT weights, double* WEFT_RESTRICT curvatures, double* WEFT_RESTRICT partials)) {
+  WEFT_SHARED(double, shared[5][cg_threads]);
+  double pv[WEFT_SLOTS(cg_threads)] = {}, rr[WEFT_SLOTS(cg_threads)] = {}, rz[WEFT_SLOTS(cg_threads)] = {};
   double vz[WEFT_SLOTS(cg_threads)] = {}, vv[WEFT_SLOTS(cg_threads)] = {};
   const long begin = static_cast<long>(WEFT_BLOCK) * rounds * cg_threads;
   for (int k = 0; k < rounds; ++k) {
@@ -108,12 +109,20 @@ WEFT_KERNEL(cg_products, cg_threads,
       const long i = begin + k * cg_threads + t;
       if (i < n) {
         const double of_r = static_cast<double>(r[i]), of_v = static_cast<double>(ap[i]);
-        const double w = weights == nullptr ? 1.0 : static_cast<double>(weights[i]);
-        const double d = inverse_diagonal == nullptr ? 1.0 : static_cast<double>(inverse_diagonal[i]);
-        rr[WEFT_SLOT(t)] += w * of_r * of_r;
-        rz[WEFT_SLOT(t)] += w * d * of_r * of_r;
-        vz[WEFT_SLOT(t)] += w * d * of_v * of_r;
-        vv[WEFT_SLOT(t)] += w * d * of_v * of_v;
+        double w_r = of_r, w_v = of_v;
+        if (weights != nullptr) {
+          w_r *= static_cast<double>(weights[i]);
+          w_v *= static_cast<double>(weights[i]);
+        }
+        if (p != nullptr) pv[WEFT_SLOT(t)] += w_v * static_cast<double>(p[i]);
+        rr[WEFT_SLOT(t)] += w_r * of_r;
+        if (inverse_diagonal != nullptr) {
+          const double d = static_cast<double>(inverse_diagonal[i]);
+          rz[WEFT_SLOT(t)] += d * w_r * of_r;
+          w_v *= d;
+        }
+        vz[WEFT_SLOT(t)] += w_v * of_r;
+        vv[WEFT_SLOT(t)] += w_v * of_v;
       }
     }
   }
@@ -125,6 +134,7 @@ WEFT_KERNEL(cg_products, cg_threads,
   }
   block_sum<cg_threads>(vz, shared[2], sums + blocks);
   block_sum<cg_threads>(vv, shared[3], sums + 2 * blocks);
+  if (p != nullptr) block_sum<cg_threads>(pv, shared[4], curvatures + WEFT_BLOCK);
 }
 
 // The local sums only, for the all-reduce: sums[0] that of the first `products` partial sums, sums[1 .. kinds] those of

@@ -81,6 +81,7 @@ ConjugateGradients<T>::ConjugateGradients(System<T> system, std::shared_ptr<devi
       product_sums_(
           std::max<std::int64_t>(1, gathers_ ? system_.summand_partials + (system_.summand_lambda == 0 ? 0 : blocks_)
                                     : system_.apply_product ? system_.product_partials
+                                    : comm.size() > 1       ? blocks_
                                                             : vector_blocks_)),
       kinds_(system_.inverse_diagonal == nullptr ? 1 : 2),
       r_(device_, system_.entries),
@@ -171,10 +172,10 @@ void ConjugateGradients<T>::start_alone(StoppingRule& rule, device::Stream& stre
 }
 
 template <class T>
-void ConjugateGradients<T>::direction_product(device::Stream& stream, const std::function<void()>& fill) {
+void ConjugateGradients<T>::direction_product(device::Stream& stream) {
   const long n = system_.unknowns;
   if (system_.apply_product) {
-    system_.apply_product(p_.data(), ap_.data(), partials_.data(), fill, stream);
+    system_.apply_product(p_.data(), ap_.data(), partials_.data(), nullptr, stream);
     return;
   }
   system_.apply(p_.data(), ap_.data(), stream);
@@ -302,6 +303,7 @@ void ConjugateGradients<T>::solve_together(T* x, StoppingRule& rule, const Solve
     step_(stream, blocks, device::vector_shape, count, rounds_, alpha_of_x, of_r, beta_of_p, v + begin,
           d == nullptr ? nullptr : d + begin, x + begin, r + begin, p + begin);
   };
+  const bool in_operator = static_cast<bool>(system_.apply_product);  // p . A p
   Flight flight{copies_, v, stream};
   std::function<void()> fill, depart;
   if (copies_ != nullptr) {
@@ -317,10 +319,14 @@ void ConjugateGradients<T>::solve_together(T* x, StoppingRule& rule, const Solve
     step(0, n, alpha_of_r);
     const bool last = iteration == options.max_iterations;
     if (!last) {
-      direction_product(stream, fill);
+      if (in_operator)
+        system_.apply_product(p, v, partials_.data(), fill, stream);
+      else
+        system_.apply(p, v, stream);
       flight.begin();
     }
-    products_(stream, blocks_, device::vector_shape, n, partial_sums_, rounds_, r, v, d, system_.weights, norms());
+    products_(stream, blocks_, device::vector_shape, n, partial_sums_, rounds_, in_operator ? nullptr : p, r, v, d,
+              system_.weights, partials_.data(), norms());
     const double* sums = all_sums(kinds_ + 2, stream, last ? nullptr : depart);
     const double pv = sums[0], rr = sums[1], rz = sums[kinds_], zv = sums[kinds_ + 1], vdv = sums[kinds_ + 2];
     if (rule.take(std::sqrt(rr))) return;

@@ -40,8 +40,7 @@ class ConjugateGradients {
   void iterate_alone(int count, T* x, const std::function<void()>& one, device::Stream& stream);
   void solve_alone(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
   void solve_together(T* x, StoppingRule& rule, const SolveOptions& options, device::Stream& stream);
-  // A p and the partial sums of p . A p, at the start of partials_. fill: see System::apply_product.
-  void direction_product(device::Stream& stream, const std::function<void()>& fill = nullptr);
+  void direction_product(device::Stream& stream);  // one rank: A p and the partial sums of p . A p, at partials_
   void update_residual(device::Stream& stream);
   double* norms() { return partials_.data() + product_sums_; }  // the partial sums of the residual update
   double* squares() {  // those of lambda p . p, which belong to p . A p; null if it has them without
@@ -80,7 +79,7 @@ class ConjugateGradients {
   device::Kernel<long, int, const double*, double, const T*, const T*, T*, double*> direction_;
   device::Kernel<long, int, const double*, double, const T*, const T*, T*, T*, double*> update_;
   device::Kernel<long, int, T, T, T, const T*, const T*, T*, T*, T*> step_;
-  device::Kernel<long, long, int, const T*, const T*, const T*, const T*, double*> products_;
+  device::Kernel<long, long, int, const T*, const T*, const T*, const T*, const T*, double*, double*> products_;
   device::Kernel<long, long, int, const double*, double*> sums_;
   device::Kernel<long, const double*, double*> alpha_;
   device::Kernel<long, int, const double*, double*, double*> beta_;

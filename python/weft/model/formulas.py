@@ -213,8 +213,8 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
         _add_geometry(count, size, method)
         return count.formula()
     _add_operator(count, size, method)
-    # Vectors read or written: 2 for p . Ap unless the gather computes it; on one rank 3 for the update of r and r . r,
-    # and 5 for those of x and p; on several 7 for all updates, and 2 for the other sums.
+    # Vectors read or written: on one rank 2 for p . Ap unless the gather computes it, 3 for the update of r and r . r,
+    # and 5 for those of x and p; on several 7 for all updates, and 3 for all sums, or 2 without p . Ap.
     in_gather = method.kernels == "portable" and method.storage == "assembled" and not method.screened
     products = size.order >= 3 or method.geometry == "stored"  # Operator::summand_partials
     if in_gather and products and method.ranks == 1:
@@ -224,12 +224,17 @@ def weft_iteration_bytes(size: Size, method: Method) -> Formula:
         count.add((2 + p + 5 + 2 * jacobi) * w + 4, size.dofs, "N_G")
         return count.formula()
     screening = 4 if method.screened else 0  # c and x are read, A x is read and written
-    vectors = screening + (0 if in_gather else 2) + (8 if method.ranks == 1 else 9) + 2 * jacobi
+    vectors = screening + 2 * jacobi
+    if method.ranks == 1:
+        vectors += 8 if in_gather else 10
+    else:
+        vectors += 9 if in_gather else 10
     if method.storage == "scattered":
         count.add(2 * w + 4, *_surface(size))  # Z Z^T: values in and out, indices
         if method.masked:
             count.add(3 * w, size.points, "N_L")
-        count.add((vectors + 2) * w, size.points, "N_L")  # two inner products read the weights
+        weights = 2 if method.ranks == 1 else 1  # read once per pass with inner products
+        count.add((vectors + weights) * w, size.points, "N_L")
         return count.formula()
     if method.kernels == "portable":
         count.add(w + 4, size.dofs, "N_G")  # Z^T: values and offsets ...
