@@ -9,7 +9,9 @@ threads are 5 % faster.
 The host of a virtual machine may move its processors between cores that share a last-level cache and cores that do not,
 which changes the cost of data that threads share. Therefore `core_to_core.c` (which needs gcc) measures before and
 after each run how long a cache line takes from one processor to the other and back. A run counts as "far" if this took
-more than 150 ns before or after it, otherwise as "near".
+more than 150 ns before or after it, otherwise as "near". Runs during which other processes took more than a tenth of a
+processor do not count, because threads that wait for one that cannot run lose much time. They are repeated, but no more
+than twice as many rounds are run as `--rounds` says.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import ctypes
 import itertools
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -39,6 +42,7 @@ RUNS: dict[str, list[str]] = {
     "turbulence": ["--grid", "96", "--steps", "12", "--set", "output.slice=false"],
 }
 KEYS = ("seconds_per_iteration", "seconds_per_step")
+DISTURBED = 0.1  # processors that other processes used on average
 FAR = 150e-9  # seconds: between the round trips of cores with and without a common cache (55 and 315 ns on Zen 4)
 
 
@@ -92,11 +96,36 @@ def core_to_core(folder: Path) -> Callable[[], float]:
     return lambda: max((library.round_trip(*pair) for pair in pairs), default=0.0)
 
 
+def processor_seconds() -> tuple[float, float]:
+    """Processor time since the start: of all processes of the system, and of the children of this one."""
+    with open("/proc/stat") as lines:
+        ticks = [int(word) for word in lines.readline().split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (sum(ticks) - idle) / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime
+
+
+def measure(run: Callable[[int, int], float], layout: tuple[int, int], round_trip: Callable[[], float]) -> list[float]:
+    """Seconds of a run, the round trip around it, and the processors that others used meanwhile."""
+    trip = round_trip()
+    begin, (all_before, own_before) = time.perf_counter(), processor_seconds()
+    seconds = run(*layout)
+    wall, (all_after, own_after) = time.perf_counter() - begin, processor_seconds()
+    others = (all_after - all_before - (own_after - own_before)) / wall
+    return [seconds, max(trip, round_trip()), max(0.0, others)]
+
+
+def undisturbed(runs: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+    """Those during which others hardly ran."""
+    return [run for run in runs if run[2] <= DISTURBED]
+
+
 def ratios(times: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, float]:
-    """Ratio of the medians by place of the processors: near, far. Entries of `times` are (time, round trip)."""
+    """Ratio of the medians by place of the processors: near, far. Entries of `times` are those of measure()."""
     found = {}
     for place in ("near", "far"):
-        here = {way: [time for time, trip in runs if (trip > FAR) == (place == "far")] for way, runs in times.items()}
+        far = place == "far"
+        here = {way: [run[0] for run in undisturbed(runs) if (run[1] > FAR) == far] for way, runs in times.items()}
         if all(here.values()):
             found[place] = statistics.median(here["ranks"]) / statistics.median(here["threads"])
     return found
@@ -126,11 +155,11 @@ def main(argv: Sequence[str]) -> None:
         if options.only and name not in options.only:
             continue
         times: dict[str, list[list[float]]] = {"ranks": [], "threads": []}
-        for _ in range(options.rounds):
+        for _ in range(2 * options.rounds):
+            if min(len(undisturbed(runs)) for runs in times.values()) >= options.rounds:
+                break
             for way, layout in (("ranks", (options.cores, 1)), ("threads", (1, options.cores))):
-                before = round_trip()
-                seconds = run(*layout)
-                times[way].append([seconds, max(before, round_trip())])
+                times[way].append(measure(run, layout, round_trip))
         row = {"workload": name, **times, "ratio": ratios(times)}
         rows.append(row)
         for place, ratio in row["ratio"].items():
