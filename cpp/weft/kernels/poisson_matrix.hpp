@@ -60,135 +60,189 @@ WEFT_FUNCTION real derivative(const real* d, int row, int column) {
   return row / n == column / n ? d[row % n * n + column % n] : real(0);
 }
 
-// Two layers of a warp, to be transposed. Neither the stores nor the loads have bank conflicts.
-struct Turning {
-  Two<real> layers[size][size + 1];  // by row and column
+// Two layers of a warp, from which a thread takes its own points or those of the transposed layers. No access has bank
+// conflicts.
+struct Layers {
+  Two<real> values[size][size + 1];  // by row and column
 };
-WEFT_FUNCTION void put(Turning& turning, int thread, const real (&first)[2], const real (&second)[2]) {
+WEFT_FUNCTION void put(Layers& layers, int thread, const real (&first)[2], const real (&second)[2]) {
   WEFT_UNROLL
-  for (int e = 0; e < 2; ++e) turning.layers[thread % 32 / 4][thread % 4 * 2 + e] = {first[e], second[e]};
+  for (int e = 0; e < 2; ++e) layers.values[thread % 32 / 4][thread % 4 * 2 + e] = {first[e], second[e]};
 }
-WEFT_FUNCTION void take(const Turning& turning, int thread, real (&first)[2], real (&second)[2]) {
+template <bool transposed>
+WEFT_FUNCTION void take(const Layers& layers, int thread, real (&first)[2], real (&second)[2]) {
   WEFT_UNROLL
   for (int e = 0; e < 2; ++e) {
-    const Two<real> both = turning.layers[thread % 4 * 2 + e][thread % 32 / 4];
+    const int row = thread % 32 / 4, column = thread % 4 * 2 + e;
+    const Two<real> both = transposed ? layers.values[column][row] : layers.values[row][column];
     first[e] = both.values[0];
     second[e] = both.values[1];
   }
 }
+
+// apply_factors(); adds the point's part of the product. Parts are added one by one, which takes fewer registers.
+template <class Geometry, class Column>
+WEFT_FUNCTION void apply_metric(const Geometry& geometry, const Column& column, int k, real& r, real& s, real& t,
+                                real& product) {
+  const real along_r = r, along_s = s, along_t = t;
+  apply_factors(geometry, column, k, real(0), r, s, t);
+  if (!with_product) return;
+  product += along_r * r;
+  product += along_s * s;
+  product += along_t * t;
+}
+
+// The number of layers in one pass of the loop over layers. With the product of parallelepipeds, compilers take far
+// more registers if they see all layers at once.
+template <class Geometry>
+constexpr int layers_at_once = n;
+template <>
+constexpr int layers_at_once<AffineColumns> = with_product ? 2 : n;
 
 template <int resident, class Geometry>
 WEFT_FUNCTION void apply_matrices(int block, int count, int fields, const Splitting& d, const Geometry& geometry,
                                   const real* WEFT_RESTRICT reference, const real* WEFT_RESTRICT inverse_degree,
                                   real lambda, const int* WEFT_RESTRICT index, const real* WEFT_RESTRICT x,
                                   real* WEFT_RESTRICT y, double* WEFT_RESTRICT products) {
-  WEFT_SHARED(Turning, turned_u[warps][n / 2]);
-  WEFT_SHARED(Turning, turned_flux[warps][n / 2]);
-  WEFT_SHARED(Two<real>, along_t[n][threads]);                       // du/dt, then its flux: registers are scarce
-  real u[n][WEFT_SLOTS(threads)][2];                                 // by layer; then y but for its part from t
+  // Here and not in registers, which are scarce:
+  WEFT_SHARED(Layers, layers[warps][n / 2]);    // u, then the flux along s, then the terms of y along r and s
+  WEFT_SHARED(Two<real>, along_t[n][threads]);  // du/dt, then its flux
   real along[WEFT_SLOTS(threads)][2], back[WEFT_SLOTS(threads)][2];  // D and D^T
   decltype(column_of(geometry, 0, 0, 0)) columns[WEFT_SLOTS(threads)][2];
   real product[WEFT_SLOTS(threads)] = {};
 
   WEFT_THREADS(thread, threads) {
-    const int first = block * tile, left = count - first;
-    if (thread == 0) prefetch(geometry, first, left < tile ? left : tile);
+    if (thread == 0) {
+      const int first = block * tile, left = count - first;
+      prefetch_values(reference, reference + n * n, false);
+      prefetch(geometry, first, left < tile ? left : tile);
+    }
+#if defined(__CUDA_ARCH__)
+    __syncwarp();  // compilers would move loads ahead of the prefetches
+#endif
     const Place p = place_of(block, count, thread);
-    real lines[2][n], slopes[2][n];
+    real u[n][2], slopes[2][n];
     WEFT_UNROLL
     for (int k = 0; k < n; ++k) {
       const Two<int> from = load(index, layer_of(p, k));
       WEFT_UNROLL
-      for (int e = 0; e < 2; ++e) u[k][WEFT_SLOT(thread)][e] = lines[e][k] = p.live ? x[from.values[e]] : real(0);
+      for (int e = 0; e < 2; ++e) u[k][e] = p.live ? x[from.values[e]] : real(0);
     }
     WEFT_UNROLL
-    for (int k = 0; k < n; k += 2)
-      put(turned_u[thread / 32][k / 2], thread, u[k][WEFT_SLOT(thread)], u[k + 1][WEFT_SLOT(thread)]);
+    for (int k = 0; k < n; k += 2) put(layers[thread / 32][k / 2], thread, u[k], u[k + 1]);
     WEFT_UNROLL
     for (int e = 0; e < 2; ++e) {
-      differentiate<false>(d, lines[e], slopes[e]);
-      columns[WEFT_SLOT(thread)][e] = column_of(geometry, p.element, p.i + e, p.j);
-      const int row = thread % 32 / 4, column = thread % 4 * 2 + e;
+      real line[n];
+      WEFT_UNROLL
+      for (int k = 0; k < n; ++k) line[k] = u[k][e];
+      differentiate<false>(d, line, slopes[e]);
+    }
+    WEFT_UNROLL
+    for (int k = 0; k < n; ++k) along_t[k][thread] = {slopes[0][k], slopes[1][k]};
+    prefetch_for_successor<resident, threads>(geometry, block, count, fields, index, thread);
+  }
+  WEFT_WARP_BARRIER();
+  WEFT_THREADS(thread, threads) {
+    const Place p = place_of(block, count, thread);
+    WEFT_UNROLL
+    for (int e = 0; e < 2; ++e) columns[WEFT_SLOT(thread)][e] = column_of(geometry, p.element, p.i + e, p.j);
+    const int lane = thread & 31, row = lane / 4;
+    WEFT_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const int column = lane % 4 * 2 + e;
       along[WEFT_SLOT(thread)][e] = derivative(reference, row, column);
       back[WEFT_SLOT(thread)][e] = derivative(reference, column, row);
     }
-    prefetch_for_successor<resident, threads>(geometry, block, count, fields, index, thread);
-    WEFT_UNROLL
-    for (int k = 0; k < n; ++k) along_t[k][thread] = {slopes[0][k], slopes[1][k]};
   }
-  WEFT_WARP_BARRIER();
-  WEFT_UNROLL
-  for (int first = 0; first < n; first += 2) {
-    real r[2][WEFT_SLOTS(threads)][2], s[2][WEFT_SLOTS(threads)][2], turned[2][WEFT_SLOTS(threads)][2];
+  WEFT_NO_UNROLL
+  for (int begin = 0; begin < n; begin += layers_at_once<Geometry>) WEFT_UNROLL
+  for (int first = begin; first < begin + layers_at_once<Geometry>; first += 2) {
+    real own[2][WEFT_SLOTS(threads)][2], turned[2][WEFT_SLOTS(threads)][2];  // u; then y and the flux along s
+    real r[2][WEFT_SLOTS(threads)][2], s[2][WEFT_SLOTS(threads)][2];
     WEFT_THREADS(thread, threads) {
-      take(turned_u[thread / 32][first / 2], thread, turned[0][WEFT_SLOT(thread)], turned[1][WEFT_SLOT(thread)]);
+      const Layers& u = layers[thread / 32][first / 2];
+      take<false>(u, thread, own[0][WEFT_SLOT(thread)], own[1][WEFT_SLOT(thread)]);
+      take<true>(u, thread, turned[0][WEFT_SLOT(thread)], turned[1][WEFT_SLOT(thread)]);
       WEFT_UNROLL
       for (int l = 0; l < 2; ++l) WEFT_UNROLL
       for (int e = 0; e < 2; ++e) r[l][WEFT_SLOT(thread)][e] = s[l][WEFT_SLOT(thread)][e] = 0;
     }
     WEFT_UNROLL
     for (int l = 0; l < 2; ++l) {
-      weft_multiply_transposed(r[l], u[first + l], along);
+      weft_multiply_transposed(r[l], own[l], along);
       weft_multiply_transposed(s[l], along, turned[l]);
     }
     WEFT_THREADS(thread, threads) {
       WEFT_UNROLL
       for (int l = 0; l < 2; ++l) {
         const int k = first + l;
-        Two<real> t = along_t[k][thread], own{{0, 0}};
-        const real* const degrees = weft_anew(inverse_degree);  // anew: asked once, the question doubles the code
-        if (degrees != nullptr) own = load(degrees, layer_of(place_of(block, count, thread), k));
+        Two<real> t = along_t[k][thread];
         WEFT_UNROLL
         for (int e = 0; e < 2; ++e) {
-          real& value = u[k][WEFT_SLOT(thread)][e];
-          apply_factors_with_product(geometry, columns[WEFT_SLOT(thread)][e], k, lambda, value,
-                                     r[l][WEFT_SLOT(thread)][e], s[l][WEFT_SLOT(thread)][e], t.values[e],
-                                     product[WEFT_SLOT(thread)]);
-          if (with_product) product[WEFT_SLOT(thread)] += lambda * own.values[e] * value * value;
-          value *= lambda * own.values[e];
+          apply_metric(geometry, columns[WEFT_SLOT(thread)][e], k, r[l][WEFT_SLOT(thread)][e],
+                       s[l][WEFT_SLOT(thread)][e], t.values[e], product[WEFT_SLOT(thread)]);
+          own[l][WEFT_SLOT(thread)][e] = 0;
         }
         along_t[k][thread] = t;
       }
+      // All threads of the warp have taken u, since the products needed it.
+      put(layers[thread / 32][first / 2], thread, s[0][WEFT_SLOT(thread)], s[1][WEFT_SLOT(thread)]);
     }
-    WEFT_UNROLL
-    for (int l = 0; l < 2; ++l) weft_multiply_transposed(u[first + l], r[l], back);
+    WEFT_WARP_BARRIER();
     WEFT_THREADS(thread, threads) {
-      put(turned_flux[thread / 32][first / 2], thread, s[0][WEFT_SLOT(thread)], s[1][WEFT_SLOT(thread)]);
+      take<true>(layers[thread / 32][first / 2], thread, turned[0][WEFT_SLOT(thread)], turned[1][WEFT_SLOT(thread)]);
+    }
+    WEFT_UNROLL
+    for (int l = 0; l < 2; ++l) {
+      weft_multiply_transposed(own[l], r[l], back);
+      weft_multiply_transposed(own[l], back, turned[l]);
+    }
+    WEFT_THREADS(thread, threads) {
+      put(layers[thread / 32][first / 2], thread, own[0][WEFT_SLOT(thread)], own[1][WEFT_SLOT(thread)]);
     }
   }
-  WEFT_WARP_BARRIER();
-  real turned[n][WEFT_SLOTS(threads)][2];
   WEFT_THREADS(thread, threads) {
+    const Place p = place_of(block, count, thread);
+    real out[n][2];
     WEFT_UNROLL
-    for (int k = 0; k < n; k += 2)
-      take(turned_flux[thread / 32][k / 2], thread, turned[k][WEFT_SLOT(thread)], turned[k + 1][WEFT_SLOT(thread)]);
-  }
-  WEFT_UNROLL
-  for (int k = 0; k < n; ++k) weft_multiply_transposed(u[k], back, turned[k]);
-  WEFT_THREADS(thread, threads) {
-    real line[n], flux[2][n];
+    for (int k = 0; k < n; k += 2) take<false>(layers[thread / 32][k / 2], thread, out[k], out[k + 1]);
     WEFT_UNROLL
     for (int e = 0; e < 2; ++e) {
+      real line[n], flux[n];
       WEFT_UNROLL
       for (int k = 0; k < n; ++k) line[k] = along_t[k][thread].values[e];
-      differentiate<true>(d, line, flux[e]);
+      differentiate<true>(d, line, flux);
+      WEFT_UNROLL
+      for (int k = 0; k < n; ++k) out[k][e] += flux[k];
     }
-    const Place p = place_of(block, count, thread);
-    WEFT_UNROLL
-    for (int k = 0; k < n; ++k)
-      if (p.live)
-        *reinterpret_cast<Two<real>*>(y + layer_of(p, k)) = {u[k][WEFT_SLOT(thread)][0] + flux[0][k],
-                                                             u[k][WEFT_SLOT(thread)][1] + flux[1][k]};
+    if (inverse_degree != nullptr && p.live) {  // x is read again, because registers are scarce
+      WEFT_UNROLL
+      for (int k = 0; k < n; ++k) {
+        const Two<int> from = load(index, layer_of(p, k));
+        const Two<real> degrees = load(inverse_degree, layer_of(p, k));
+        WEFT_UNROLL
+        for (int e = 0; e < 2; ++e) {
+          const real u = x[from.values[e]], screening = lambda * degrees.values[e] * u;
+          out[k][e] += screening;
+          if (with_product) product[WEFT_SLOT(thread)] += screening * u;
+        }
+      }
+    }
+    if (p.live) {
+      WEFT_UNROLL
+      for (int k = 0; k < n; ++k) *reinterpret_cast<Two<real>*>(y + layer_of(p, k)) = {out[k][0], out[k][1]};
+    }
   }
-  store_product<threads>(product, turned_flux, block, products);
+  if (with_product && products != nullptr) WEFT_WARP_BARRIER();
+  store_product<threads>(product, layers, block, products);
 }
 
 }  // namespace
 #endif
 
-// Registers per thread such that a multiprocessor holds 12 warps, or 16.
+// With n = 4 or 8, a block is a single warp, of which a multiprocessor's four schedulers should have the same number.
 #undef WEFT_MIN_BLOCKS
-#define WEFT_MIN_BLOCKS (blocks_for < threads, (n == 16 ? sm_80 || (with_product && sm_100) : sm_100) ? 248 : 168 >)
+#define WEFT_MIN_BLOCKS (n == 16 ? blocks_for < threads, sm_80 || (with_product && sm_100) ? 248 : 168 > : 16)
 WEFT_KERNEL(poisson_trilinear_matrix, threads,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* maps, const real* inverse_degree,
              real lambda, const int* index, int fields, long x_field, long y_field, const real* x, real* y,
@@ -204,7 +258,7 @@ WEFT_LAUNCH_SHARED(poisson_trilinear_matrix, launch_bytes<TrilinearColumns>);
 
 #undef WEFT_MIN_BLOCKS
 #define WEFT_MIN_BLOCKS \
-  (blocks_for < threads, n == 4 ? (with_product ? 168 : 128) : sm_80 || (with_product && n == 8) ? 248 : 168 >)
+  (n == 16 ? blocks_for < threads, sm_80 ? 248 : 168 > : with_product ? 20 : n == 4 && !sm_100 ? 28 : 24)
 WEFT_KERNEL(poisson_affine_matrix, threads,
             (int count, Splitting d, Nodes nodes, const real* reference, const real* metrics,
              const real* inverse_degree, real lambda, const int* index, int fields, long x_field, long y_field,
