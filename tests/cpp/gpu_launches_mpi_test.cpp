@@ -123,6 +123,17 @@ TEST_F(Launches, AnIterationOfCgOnSeveralGpusWaitsTwiceByMpiAndOnceByIpc) {
     const Counts few = counted(gpu, [&] { problem.cg(4); }), many = counted(gpu, [&] { problem.cg(20); });
     EXPECT_EQ((many - few).waits, 16 * waits) << path;
     EXPECT_EQ((many - few).launches, 16 * 11) << path;
+    // Where the operator fetches the copies itself, it also waits for their packing.
+    solver::System<double> system = problem.op.system();
+    system.copies = nullptr;
+    solver::ConjugateGradients<double> cg(system, problem.device, problem.op.comm());
+    const auto run = [&](int iterations) {
+      return counted(gpu, [&] {
+        cg.solve(problem.b.data(), problem.x.data(), true, {.max_iterations = iterations}, problem.stream);
+      });
+    };
+    const Counts before = run(4);
+    EXPECT_EQ((run(20) - before).waits, 16 * (waits == 1 ? 1 : 3)) << path;
   }
 }
 
