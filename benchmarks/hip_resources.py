@@ -4,11 +4,15 @@ Compiles each kernel for gfx90a and gfx942 with Clang 17 or newer (Debian: apt i
 of the code object. It needs neither a GPU nor ROCm: the few lines of PRELUDE replace the built-ins of hipRTC.
 
     python benchmarks/hip_resources.py [--clang clang-19] [--jobs 2] [--files flow_terms]
+
+The record holds a digest of the sources of each kernel file. By default, the files that have changed are recorded
+again; tests/python/test_model_kernels.py fails until this is done.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import subprocess
@@ -22,7 +26,11 @@ from weft import _weft
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "python" / "weft" / "model" / "hip_resources.jsonl"
 ARCHITECTURES = ("gfx90a", "gfx942")
-FILES = ("poisson", "gather", "cg", "maxwell", "transfer", "schwarz", "flow_terms", "flow_convect")
+KERNELS = ROOT / "cpp" / "weft" / "kernels"
+FILES = (
+    "poisson", "poisson_matrix", "gather", "cg", "cg_gather", "maxwell", "transfer", "schwarz", "flow_terms",
+    "flow_convect", "fft", "turbulence", "exchange",
+)  # fmt: skip
 PRELUDE = """
 #define __HIP__ 1
 #define __host__ __attribute__((host))
@@ -70,6 +78,31 @@ FIELDS = {
 }  # fmt: skip
 
 
+def sources(file: str) -> str:
+    """The texts of a kernel file and of those that it includes, without comments and indentation."""
+    texts, left = {}, [file]
+    while left:
+        name = left.pop()
+        if name in texts or name in ("host", "fiber"):  # other targets of the dialect
+            continue
+        text = (KERNELS / f"{name}.hpp").read_text(encoding="utf-8")
+        lines = (line.partition("//")[0].strip() for line in text.splitlines())
+        texts[name] = "\n".join(line for line in lines if line)
+        left += re.findall(r'#include "weft/kernels/(\w+)\.hpp"', text)
+    return "\n".join(texts[name] for name in sorted(texts))
+
+
+def digests() -> dict[str, str]:
+    """A digest of the sources of each recorded kernel file."""
+    return {file: hashlib.sha256(sources(file).encode()).hexdigest()[:16] for file in FILES}
+
+
+def changed() -> list[str]:
+    """The kernel files whose sources are not those of the record."""
+    head = json.loads(RECORD.read_text(encoding="utf-8").partition("\n")[0])
+    return [file for file, digest in digests().items() if head.get("sources", {}).get(file) != digest]
+
+
 def resources(assembly: str, kernel: str) -> dict[str, int]:
     """The metadata of a kernel in the assembly of its code object."""
     metadata = assembly[assembly.index(".amdgpu_metadata") :]
@@ -92,7 +125,7 @@ def compiled(clang: str, architecture: str, launched: tuple) -> dict[str, object
              "-std=c++17", "-O3", "-S", "-o", "-", "-include", str(prelude), f"-I{ROOT / 'cpp'}",
              "-DWEFT_TARGET_GPU=1", *alone,
              *(f"-D{key}={value}" for key, value in defines.items()),
-             str(ROOT / "cpp" / "weft" / "kernels" / f"{file}.hpp")],
+             str(KERNELS / f"{file}.hpp")],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
     if text.returncode != 0:
@@ -108,21 +141,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--clang", default="clang-19", help="compiler")
     parser.add_argument("--jobs", type=int, default=2, help="compilations at once")
-    parser.add_argument(
-        "--files", nargs="+", choices=FILES, default=FILES, help="kernels of these; the others are kept"
-    )
+    parser.add_argument("--files", nargs="+", choices=FILES, help="kernels of these; default: those that have changed")
     options = parser.parse_args()
+    files = options.files or changed()
     version = subprocess.run([options.clang, "--version"], capture_output=True, text=True, check=True).stdout
-    launched = [row for row in _weft.device.launched_kernels() if row[0] in FILES]
-    work = [(architecture, row) for architecture in ARCHITECTURES for row in launched if row[0] in options.files]
+    compiler = version.partition("\n")[0]
+    before, *kept = (json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines())
+    if len(files) < len(FILES) and before["compiler"] != compiler:
+        sys.exit(f"the record is of {before['compiler']}, and this is {compiler}: record all files")
+    launched = [row for row in _weft.device.launched_kernels() if row[0] in files]
+    work = [(architecture, row) for architecture in ARCHITECTURES for row in launched]
     with ThreadPoolExecutor(options.jobs) as pool:
         lines = list(pool.map(lambda job: compiled(options.clang, *job), work))
-    head = {"compiler": version.partition("\n")[0]}
-    if len(options.files) < len(FILES):
-        before, *kept = (json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines())
-        if before != head:
-            sys.exit(f"the record is of {before}, and this is {head}: record all files")
-        lines = [line for line in kept if line["kernel"].partition(".")[0] not in options.files] + lines
+    lines += [line for line in kept if line["kernel"].partition(".")[0] not in files]
+    lines.sort(key=lambda line: (line["architecture"], line["kernel"]))
+    now = digests()
+    head = {"compiler": compiler, "sources": before.get("sources", {}) | {file: now[file] for file in files}}
     RECORD.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in [head, *lines]))
     print(f"wrote {RECORD}: {len(lines)} kernels")
 

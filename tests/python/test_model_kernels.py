@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from weft import _weft
 from weft.cli.main import weft_command
 from weft.model import chips, formulas, hip_kernels
 from weft.model import kernels as method
 from weft.model.result import ModelError
 
 PIPES = ["integer", "f32", "f64", "special", "memory", "uniform", "control", "tensor", "imad", "shuffle"]
+ROOT = Path(__file__).resolve().parents[2]
 NO_PIPES = dict.fromkeys(PIPES, 0)
 
 
@@ -281,7 +284,7 @@ def test_waves_are_limited_by_registers_and_shared_memory() -> None:
 
 def test_the_limits_kept_as_a_result_are_those_of_the_recorded_counters() -> None:
     """Otherwise run benchmarks/kernel_limits.py."""
-    file = Path(__file__).parents[2] / "benchmarks/results/kernel_limits_h200.json"
+    file = ROOT / "benchmarks/results/kernel_limits_h200.json"
     kept = {
         (row["kernel"], row["order"], row["precision"]): row["share"] for row in json.loads(file.read_text())["kernels"]
     }
@@ -289,3 +292,44 @@ def test_the_limits_kept_as_a_result_are_those_of_the_recorded_counters() -> Non
     assert kept == {
         (c.kernel, c.order, precisions[c.real]): round(method.predict(c, chip).share, 3) for c in method.recorded()[1]
     }
+
+
+def hip_resources():
+    """The program benchmarks/hip_resources.py."""
+    spec = importlib.util.spec_from_file_location("hip_resources", ROOT / "benchmarks" / "hip_resources.py")
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    return program
+
+
+def test_the_amd_resources_are_recorded_for_the_present_kernels() -> None:
+    """Otherwise run benchmarks/hip_resources.py."""
+    program = hip_resources()
+    assert program.changed() == []
+    launched = sorted(
+        (
+            f"{file}.{name}",
+            defines["WEFT_REAL"],
+            int(defines.get("WEFT_N", 0)),
+            int(defines.get("WEFT_TILE_ELEMENTS", 1)),
+        )
+        for file, name, defines, _ in _weft.device.launched_kernels()
+        if file in program.FILES
+    )
+    for architecture in program.ARCHITECTURES:
+        of = [r for r in hip_kernels.recorded()[1] if r.architecture == architecture]
+        assert sorted((r.kernel, r.real, r.order, r.tile) for r in of) == launched
+
+
+def test_a_digest_of_kernel_sources_ignores_comments_and_sees_included_files(tmp_path, monkeypatch) -> None:
+    program = hip_resources()
+    monkeypatch.setattr(program, "KERNELS", tmp_path)
+    monkeypatch.setattr(program, "FILES", ("outer",))
+    outer, inner = tmp_path / "outer.hpp", tmp_path / "inner.hpp"
+    outer.write_text('#include "weft/kernels/inner.hpp"\nint a;\n')
+    inner.write_text("int b;  // one\n")
+    before = program.digests()
+    inner.write_text("// Two.\n  int b;\n")
+    assert program.digests() == before
+    inner.write_text("int c;\n")
+    assert program.digests() != before

@@ -46,7 +46,7 @@ class Resources:
 
 
 @functools.cache
-def recorded() -> tuple[dict[str, str], list[Resources]]:
+def recorded() -> tuple[dict[str, Any], list[Resources]]:
     """A description of how the resources were recorded, and the resources."""
     head, lines = read_record("hip_resources.jsonl")
     return head, [Resources(**line) for line in lines]

@@ -212,7 +212,7 @@ def parse(line: dict[str, Any]) -> Counters:
     return Counters(**fields)
 
 
-def read_record(name: str) -> tuple[dict[str, str], list[dict[str, Any]]]:
+def read_record(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The lines of a record that comes with weft: the first, which describes its origin, and the others."""
     text = (files("weft.model") / name).read_text(encoding="utf-8")
     head, *lines = (json.loads(line) for line in text.splitlines())
