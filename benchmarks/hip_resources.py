@@ -103,6 +103,12 @@ def changed() -> list[str]:
     return [file for file, digest in digests().items() if head.get("sources", {}).get(file) != digest]
 
 
+def launched_kernels() -> list[tuple]:
+    """The kernels of these files that weft launches, without the variants that also compute a product."""
+    rows = _weft.device.launched_kernels()
+    return [row for row in rows if row[0] in FILES and "WEFT_WITH_PRODUCT" not in row[2]]
+
+
 def resources(assembly: str, kernel: str) -> dict[str, int]:
     """The metadata of a kernel in the assembly of its code object."""
     metadata = assembly[assembly.index(".amdgpu_metadata") :]
@@ -149,7 +155,7 @@ def main() -> None:
     before, *kept = (json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines())
     if len(files) < len(FILES) and before["compiler"] != compiler:
         sys.exit(f"the record is of {before['compiler']}, and this is {compiler}: record all files")
-    launched = [row for row in _weft.device.launched_kernels() if row[0] in files]
+    launched = [row for row in launched_kernels() if row[0] in files]
     work = [(architecture, row) for architecture in ARCHITECTURES for row in launched]
     with ThreadPoolExecutor(options.jobs) as pool:
         lines = list(pool.map(lambda job: compiled(options.clang, *job), work))
