@@ -68,8 +68,8 @@ class Bisection {
     }
     const int below = threads / 2;
     const Box box = box_of(parts);
-    std::array<int, 3> axes{2, 1,
-                            0};  // the longest first; of equal ones z, as meshes often have their elements in layers
+    // The longest first; of equal ones z, as meshes often have their elements in layers.
+    std::array<int, 3> axes{2, 1, 0};
     std::ranges::stable_sort(axes, std::ranges::greater(), [&](int d) { return box.high[d] - box.low[d]; });
     if (across >= 0) std::ranges::stable_partition(axes, [&](int d) { return d == across; });
     // With two layers per thread, two colours suffice if all cuts are across the same axis.
