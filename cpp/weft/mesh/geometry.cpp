@@ -60,7 +60,8 @@ void nodal_derivatives(const double* coordinates, const element::Gll& gll, std::
   }
 }
 
-// Fills g and mass of one element; returns its smallest Jacobian, NaN if any of them is NaN.
+// Returns the smallest Jacobian of one element, NaN if any of them is NaN. with_factors: fills its g and mass, too.
+template <bool with_factors>
 double metrics(Derivatives& derivatives, const double* weights, double* g, double* mass) {
   const double *xr = derivatives.of(0, 0), *yr = derivatives.of(0, 1), *zr = derivatives.of(0, 2);
   const double *xs = derivatives.of(1, 0), *ys = derivatives.of(1, 1), *zs = derivatives.of(1, 2);
@@ -72,36 +73,21 @@ double metrics(Derivatives& derivatives, const double* weights, double* g, doubl
     // J grad r, J grad s, J grad t: the cross products of the columns of dx/dr.
     const double rx = ys[p] * zt[p] - zs[p] * yt[p], ry = zs[p] * xt[p] - xs[p] * zt[p],
                  rz = xs[p] * yt[p] - ys[p] * xt[p];
-    const double sx = yt[p] * zr[p] - zt[p] * yr[p], sy = zt[p] * xr[p] - xt[p] * zr[p],
-                 sz = xt[p] * yr[p] - yt[p] * xr[p];
-    const double tx = yr[p] * zs[p] - zr[p] * ys[p], ty = zr[p] * xs[p] - xr[p] * zs[p],
-                 tz = xr[p] * ys[p] - yr[p] * xs[p];
     const double jacobian = xr[p] * rx + yr[p] * ry + zr[p] * rz;
-    const double scale = weights[p] / jacobian;
-    g[6 * p + 0] = scale * (rx * rx + ry * ry + rz * rz);
-    g[6 * p + 1] = scale * (rx * sx + ry * sy + rz * sz);
-    g[6 * p + 2] = scale * (rx * tx + ry * ty + rz * tz);
-    g[6 * p + 3] = scale * (sx * sx + sy * sy + sz * sz);
-    g[6 * p + 4] = scale * (sx * tx + sy * ty + sz * tz);
-    g[6 * p + 5] = scale * (tx * tx + ty * ty + tz * tz);
-    mass[p] = weights[p] * jacobian;
-    smallest = jacobian < smallest ? jacobian : smallest;
-    sum += jacobian;
-  }
-  return std::isnan(sum) ? sum : smallest;
-}
-
-// The smallest Jacobian of one element, NaN if any of them is NaN.
-double smallest_jacobian(Derivatives& derivatives) {
-  const double *xr = derivatives.of(0, 0), *yr = derivatives.of(0, 1), *zr = derivatives.of(0, 2);
-  const double *xs = derivatives.of(1, 0), *ys = derivatives.of(1, 1), *zs = derivatives.of(1, 2);
-  const double *xt = derivatives.of(2, 0), *yt = derivatives.of(2, 1), *zt = derivatives.of(2, 2);
-  double smallest = std::numeric_limits<double>::infinity();
-  double sum = 0;  // unlike a minimum, a sum preserves NaN
-#pragma omp simd reduction(min : smallest) reduction(+ : sum)
-  for (int p = 0; p < derivatives.points; ++p) {
-    const double jacobian = xr[p] * (ys[p] * zt[p] - zs[p] * yt[p]) + yr[p] * (zs[p] * xt[p] - xs[p] * zt[p]) +
-                            zr[p] * (xs[p] * yt[p] - ys[p] * xt[p]);
+    if constexpr (with_factors) {
+      const double sx = yt[p] * zr[p] - zt[p] * yr[p], sy = zt[p] * xr[p] - xt[p] * zr[p],
+                   sz = xt[p] * yr[p] - yt[p] * xr[p];
+      const double tx = yr[p] * zs[p] - zr[p] * ys[p], ty = zr[p] * xs[p] - xr[p] * zs[p],
+                   tz = xr[p] * ys[p] - yr[p] * xs[p];
+      const double scale = weights[p] / jacobian;
+      g[6 * p + 0] = scale * (rx * rx + ry * ry + rz * rz);
+      g[6 * p + 1] = scale * (rx * sx + ry * sy + rz * sz);
+      g[6 * p + 2] = scale * (rx * tx + ry * ty + rz * tz);
+      g[6 * p + 3] = scale * (sx * sx + sy * sy + sz * sz);
+      g[6 * p + 4] = scale * (sx * tx + sy * ty + sz * tz);
+      g[6 * p + 5] = scale * (tx * tx + ty * ty + tz * tz);
+      mass[p] = weights[p] * jacobian;
+    }
     smallest = jacobian < smallest ? jacobian : smallest;
     sum += jacobian;
   }
@@ -185,8 +171,8 @@ void ElementFactors::work(std::int64_t count, const std::int64_t* elements, cons
         smallest = constant_jacobian(mesh_, e);
       } else {
         differentiate();
-        smallest = use == nullptr ? smallest_jacobian(derivatives)
-                                  : metrics(derivatives, weights_.data(), g.data(), mass.data());
+        smallest = use == nullptr ? metrics<false>(derivatives, nullptr, nullptr, nullptr)
+                                  : metrics<true>(derivatives, weights_.data(), g.data(), mass.data());
       }
       if (!(smallest > 0)) {
 #pragma omp critical
