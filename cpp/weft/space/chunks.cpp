@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "weft/space/disjoint_sets.hpp"
+
 namespace weft::space {
 namespace {
 
@@ -132,22 +134,17 @@ class Phases {
 
   // Blocks of the border of a thread that are connected by contested entries should be processed in the same phase.
   void find_patches() {
-    std::vector<std::int64_t> parent(border_.size());
-    std::iota(parent.begin(), parent.end(), std::int64_t{0});
-    const auto root = [&](std::int64_t i) {
-      while (parent[i] != i) i = parent[i] = parent[parent[i]];
-      return i;
-    };
+    DisjointSets sets(std::ssize(border_));
     std::vector<std::int64_t> last(contested_, -1);  // the last block of the thread that touches each
     for (std::int64_t i = 0; i < std::ssize(border_); ++i) {
       for (const std::int32_t c : border_[i].contested) {
-        if (last[c] >= 0 && border_[last[c]].thread == border_[i].thread) parent[root(i)] = root(last[c]);
+        if (last[c] >= 0 && border_[last[c]].thread == border_[i].thread) sets.merge(i, last[c]);
         last[c] = i;
       }
     }
     std::vector<std::int64_t> number(border_.size(), -1);
     for (std::int64_t i = 0; i < std::ssize(border_); ++i) {
-      std::int64_t& of_root = number[root(i)];
+      std::int64_t& of_root = number[sets.root(i)];
       if (of_root < 0) {
         of_root = std::ssize(patches_);
         patches_.emplace_back();

@@ -13,6 +13,7 @@
 
 #include "weft/exchange/id_numbers.hpp"
 #include "weft/mesh/shape.hpp"
+#include "weft/space/disjoint_sets.hpp"
 
 namespace weft::space {
 namespace {
@@ -166,31 +167,24 @@ std::vector<int> patches_of(const mesh::Mesh& mesh, std::span<const std::int64_t
       by = by == untouched || by == threads[i] ? threads[i] : contested;
     }
   }
-  std::vector<std::int64_t> parent;  // of the elements of borders
-  const auto root = [&](std::int64_t k) {
-    while (parent[k] != k) k = parent[k] = parent[parent[k]];
-    return k;
-  };
-  std::vector<std::int64_t> border;
-  std::map<std::pair<int, std::int32_t>, std::int64_t> last;  // by thread and vertex
+  DisjointSets sets(count);
+  std::vector<bool> at_border(count);
+  std::map<std::pair<int, std::int32_t>, std::int64_t> last;  // the last element by thread and vertex
   for (std::int64_t i = 0; i < count; ++i) {
     for (const std::int64_t id : vertices_of(i)) {
       const std::int32_t v = numbers[id];
       if (toucher[v] != contested) continue;
-      if (border.empty() || border.back() != i) {
-        parent.push_back(std::ssize(border));
-        border.push_back(i);
-      }
-      const std::int64_t own = std::ssize(border) - 1;
-      const auto [at, fresh] = last.try_emplace({threads[i], v}, own);
-      if (!fresh) parent[root(own)] = root(at->second);
+      at_border[i] = true;
+      const auto [at, fresh] = last.try_emplace({threads[i], v}, i);
+      if (!fresh) sets.merge(i, at->second);
     }
   }
-  std::vector<int> patch(count, -1), next(1 + *std::ranges::max_element(threads), 0), of_root(border.size(), -1);
-  for (std::int64_t k = 0; k < std::ssize(border); ++k) {
-    int& number = of_root[root(k)];
-    if (number < 0) number = next[threads[border[k]]]++;
-    patch[border[k]] = number;
+  std::vector<int> patch(count, -1), next(1 + *std::ranges::max_element(threads), 0), of_root(count, -1);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!at_border[i]) continue;
+    int& number = of_root[sets.root(i)];
+    if (number < 0) number = next[threads[i]]++;
+    patch[i] = number;
   }
   return patch;
 }
