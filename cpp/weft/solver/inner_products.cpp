@@ -41,8 +41,8 @@ std::vector<double> InnerProducts<T>::all_sums(std::size_t count, device::Stream
 template <class T>
 std::vector<double> InnerProducts<T>::operator()(std::span<const std::pair<const T*, const T*>> pairs,
                                                  device::Stream& stream) {
-  for (std::size_t begin = 0; begin < pairs.size(); begin += most_vectors) {
-    const std::size_t count = std::min<std::size_t>(most_vectors, pairs.size() - begin);
+  for (std::size_t begin = 0; begin < pairs.size(); begin += device::most_vectors) {
+    const std::size_t count = std::min<std::size_t>(device::most_vectors, pairs.size() - begin);
     Pairs some{};
     for (std::size_t k = 0; k < count; ++k) std::tie(some.x[k], some.y[k]) = pairs[begin + k];
     dots_(stream, blocks_ * static_cast<std::int64_t>(count), device::vector_shape, unknowns_, count, some, weights_,

@@ -10,6 +10,7 @@
 
 #include "weft/device/buffer.hpp"
 #include "weft/device/device.hpp"
+#include "weft/device/vector.hpp"
 #include "weft/mpi/comm.hpp"
 
 namespace weft::solver {
@@ -34,10 +35,9 @@ class InnerProducts {
   double norm(const T* x, device::Stream& stream);
 
  private:
-  static constexpr int most_vectors = 16;
   // Passed to kernels by value: must match Pairs in kernels/vector.hpp.
   struct Pairs {
-    std::array<const T*, most_vectors> x, y;
+    std::array<const T*, device::most_vectors> x, y;
   };
 
   // The first `count` sums, each of the partial sums of all blocks, over all ranks.

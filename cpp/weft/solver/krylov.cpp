@@ -40,8 +40,8 @@ void Krylov<T>::axpy(double a, const T* x, T* y, device::Stream& stream) {
 
 template <class T>
 void Krylov<T>::add(const Terms& terms, T* y, device::Stream& stream) {
-  for (std::size_t begin = 0; begin < terms.size(); begin += most_vectors) {
-    const std::size_t count = std::min<std::size_t>(most_vectors, terms.size() - begin);
+  for (std::size_t begin = 0; begin < terms.size(); begin += device::most_vectors) {
+    const std::size_t count = std::min<std::size_t>(device::most_vectors, terms.size() - begin);
     SomeTerms some{};
     for (std::size_t k = 0; k < count; ++k) std::tie(some.a[k], some.x[k]) = terms[begin + k];
     add_(stream, blocks_, device::vector_shape, system_.unknowns, count, some, y);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/device/device.hpp"
+#include "weft/device/vector.hpp"
 #include "weft/mpi/comm.hpp"
 #include "weft/solver/chebyshev.hpp"
 #include "weft/solver/inner_products.hpp"
@@ -60,11 +61,10 @@ class Krylov {
   double total_ = 0;  // sum of the weights over all ranks: the number of unknowns
 
  private:
-  static constexpr int most_vectors = 16;
   // Passed to kernels by value: must match Terms in kernels/vector.hpp.
   struct SomeTerms {
-    std::array<double, most_vectors> a;
-    std::array<const T*, most_vectors> x;
+    std::array<double, device::most_vectors> a;
+    std::array<const T*, device::most_vectors> x;
   };
 
   device::Kernel<long, T, const T*, T*> axpy_;
